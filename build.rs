@@ -1,5 +1,5 @@
-//! Records what is built, for the provenance of reports: the commit where there is one, the target and the compiler. Tells
-//! tests what this machine has, so that those that cannot run are ignored with their reason.
+//! Records the build for the provenance of reports: the commit if there is one, the target and the compiler. Detects
+//! what this machine has, so that tests that cannot run are ignored with a reason.
 use std::{
     env, fs,
     path::{Path, PathBuf},
@@ -18,7 +18,7 @@ fn tell_tests() {
     tell_blas();
     tell_workers();
     tell("vulkan_drivers", "MXPROBE_REQUIRE_VULKAN", place("MXPROBE_VULKAN_RUN", ".vulkan/run").exists());
-    // The packages' files need no look; the script that fetches them touches this one.
+    // The packages' files need not be checked; the script that fetches them touches this one.
     println!("cargo::rerun-if-env-changed=MXPROBE_PYTHON_TOOLS");
     let python = PathBuf::from(env::var_os("MXPROBE_PYTHON_TOOLS").unwrap_or_else(|| ".python".into()));
     tell("python_tools", "MXPROBE_REQUIRE_PYTHON", python.join("bin/python").exists());
@@ -33,9 +33,9 @@ fn tell_tests() {
     tell("no_nvidia_driver", "MXPROBE_REQUIRE_NO_NVIDIA_DRIVER", !Path::new("/dev/nvidiactl").exists());
 }
 
-/// Leaves out of the program what nothing reads, if the linker can: the tables for unwinding, 1.5 MB, where a panic ends the
-/// process and there are no symbols for a backtrace, which is how the profile `release` has it; and the relocations that let
-/// the program itself lie anywhere in memory, 0.7 MB. Not for another system, nor with a linker that refuses.
+/// Makes the linker, if it can, drop two parts of the program: the unwinding tables, 1.5 MB, which nothing reads if a
+/// panic ends the process without symbols for a backtrace, as in the profile `release`; and the relocations
+/// that let the program be loaded at any address, 0.7 MB. Does nothing when cross-compiling, or if the linker refuses.
 fn leave_out_what_nothing_reads(rustc: &str) -> Option<()> {
     let set = |name: &str| env::var(name).ok();
     let out = PathBuf::from(env::var_os("OUT_DIR")?);
@@ -49,7 +49,7 @@ fn leave_out_what_nothing_reads(rustc: &str) -> Option<()> {
     fs::write(&source, "fn main() {}\n").ok()?;
     let flags = set("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
     let runs = |command: &mut Command| command.status().is_ok_and(|status| status.success());
-    // An empty program is linked with one more each time, and run.
+    // Links an empty program with one more argument each time, and runs it.
     let mut taken = Vec::new();
     for argument in [format!("-Wl,-T,{}", script.display()), "-no-pie".to_owned()] {
         let mut probe = Command::new(rustc);
@@ -75,7 +75,7 @@ fn main() {
     println!("cargo::rustc-env=MXPROBE_RUSTC={}", output(&rustc, &["--version"]).unwrap_or_default());
     leave_out_what_nothing_reads(&rustc);
     println!("cargo::rerun-if-changed=build.rs");
-    // A package from a registry has no repository, or lies in somebody else's: then there is no commit to name.
+    // A package from a registry has no repository, or lies in an unrelated one: then the commit is not recorded.
     let root = env::var("CARGO_MANIFEST_DIR").expect("set by cargo");
     let top = output("git", &["rev-parse", "--show-toplevel"]);
     if top.and_then(|top| Path::new(&top).canonicalize().ok()) != Path::new(&root).canonicalize().ok() {

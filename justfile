@@ -1,4 +1,4 @@
-# Everything that can be done here; `just` lists it.
+# All tasks of this repository; `just` lists them.
 
 _list:
     @just --list --unsorted
@@ -7,15 +7,15 @@ _list:
 run *arguments:
     cargo run --release -- {{ arguments }}
 
-# Everything that holds of this repository: formatting, lints, tests, documentation
+# Run every check of this repository: formatting, lints, tests, documentation
 test:
     ./scripts/test
 
-# The tests of one crate, or those with a name: `just only -p mxprobe-models`
+# Run the tests of one crate, or those with a name: `just only -p mxprobe-models`
 only *arguments:
     cargo test --all-features {{ arguments }}
 
-# The command's own tests
+# Run the command's own tests
 commands:
     cargo test --features fault-devices --test commands
 
@@ -23,29 +23,29 @@ commands:
 vulkan-drivers:
     ./scripts/vulkan-drivers
 
-# Run mxprobe under such a driver: `just vulkan radv:gfx1201 list`
+# Run mxprobe with such a driver: `just vulkan radv:gfx1201 list`
 vulkan driver *arguments: vulkan-drivers
     cargo build --release
     MXPROBE_VULKAN_DRIVER={{ driver }} .vulkan/run target/release/mxprobe {{ arguments }}
 
-# Rewrite golden files from what the drivers say now
+# Rewrite golden files from the drivers' current output
 bless: vulkan-drivers
     MXPROBE_BLESS=1 cargo test -p mxprobe-shaders --all-features --test rendered
     MXPROBE_BLESS=1 cargo test -p mxprobe-vulkan
     MXPROBE_BLESS=1 cargo test --test commands --test readme
 
-# The archive of a release
+# Build the archive of a release
 archive:
     ./scripts/archive
 
-# Licences, bans, advisories and sources of the dependencies
+# Check licences, bans, advisories and sources of the dependencies
 deny:
     cargo deny check
 
-# Format
+# Format the code
 fmt:
     cargo fmt --all
 
-# Documentation, in a browser
+# Open the documentation in a browser
 doc:
     cargo doc --workspace --no-deps --open

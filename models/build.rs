@@ -1,8 +1,9 @@
-//! Lists the files of `units/` and of `recipes/`, so that a new unit or recipe is a new file and nothing else; and tells tests whether
-//! the reference dots and the recordings are there, so that those that need them are ignored with their reason otherwise.
+//! Lists the files of `units/` and of `recipes/`, so that adding a unit or recipe means adding a file and nothing else.
+//! Also tells tests whether the reference dots and the recordings are available; without them, the tests that need them
+//! are ignored with a reason.
 use std::{env, fs, path::Path};
 
-/// A list of the `.toml` files of a folder with their texts, as Rust.
+/// Writes a list of the `.toml` files of a folder with their texts, as Rust.
 fn list(folder: &str) {
     println!("cargo::rerun-if-changed={folder}");
     let directory = Path::new(&env::var_os("CARGO_MANIFEST_DIR").expect("set by cargo")).join(folder);

@@ -1,4 +1,4 @@
-//! An extension module leaves Python's functions to the interpreter that loads it, which macOS's linker has to be told.
+//! An extension module resolves Python's functions in the interpreter that loads it; macOS's linker must be told so.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

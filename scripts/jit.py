@@ -1,8 +1,8 @@
-"""Asks by which routes the driver's compiler takes PTX texts: jit.py ORDINAL FOLDER, with the texts as FOLDER/*.ptx.
+"""Tests by which routes the driver's compiler accepts PTX: jit.py ORDINAL FOLDER, with the texts as FOLDER/*.ptx.
 
 A route is cuLink with the target of the context, with CU_JIT_TARGET of the device, or with that of its
-architecture-specific features, and cuModuleLoadData of the text. A line each says the outcome, the milliseconds, the size
-of the cubin and the compiler's words; cubins are kept beside the texts. Needs Python and libcuda.so.1.
+architecture-specific features, or cuModuleLoadData of the text. Prints a line for each: the outcome, the milliseconds,
+the size of the cubin and the compiler's messages; cubins are kept next to the texts. Needs Python and libcuda.so.1.
 """
 
 import ctypes
@@ -34,7 +34,7 @@ def need(call, code):
 
 
 def link(text, target):
-    """The code, the call that gave it, the error log, and the cubin."""
+    """Links a text; returns the code, the call that gave it, the error log, and the cubin."""
     info, errors = ctypes.create_string_buffer(LOG_BYTES), ctypes.create_string_buffer(LOG_BYTES)
     options = {
         INFO_LOG: ctypes.addressof(info),

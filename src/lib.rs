@@ -1,13 +1,15 @@
-//! `mxprobe` finds out how a matrix unit really computes.
+//! `mxprobe` determines how a matrix unit really computes.
 //!
-//! A device computes batches of tiles ([`mxprobe_api`]); [`probes`] ask it questions and answer them with evidence,
-//! [`scalars`] those of IEEE 754 beside it;
-//! [`identify`] fits an executable model to what it answers and tries to break it; [`dots`] draws inputs and makes them
-//! simple; [`proof`] tells two models apart or proves them equal; [`gemm`] multiplies whole matrices, and [`tolerance`] says how
-//! far their elements may be from the exact ones; [`mod@bench`]
-//! measures throughput, and [`screen`] looks for units that compute wrongly now; [`session`] asks all that of one device and makes a report of it; [`findings`] are the answers,
-//! [`report`] holds what was learnt, [`plot`] draws it, [`fleet`] merges what was learnt on many machines, [`shards`] the parts of one job, [`site`] makes pages of all units, and [`glossary`] says what its words mean. [`Backends`] is the command `mxprobe`, for the backends that it includes and for
-//! any other. Nothing here knows a vendor.
+//! A device computes batches of tiles ([`mxprobe_api`]). [`probes`] ask it questions and answer them with evidence;
+//! [`scalars`] asks those of IEEE 754 about its scalar arithmetic. [`identify`] fits an executable model to its answers
+//! and tries to refute it. [`dots`] draws inputs and simplifies them; [`proof`] tells two models apart or proves them
+//! equal. [`gemm`] multiplies whole matrices, and [`tolerance`] bounds the distance of their elements from the exact
+//! ones. [`mod@bench`] measures throughput, and [`screen`] searches for units that currently compute wrongly.
+//! [`session`] runs all that on one device and produces a report.
+//!
+//! [`findings`] are the answers, [`report`] holds the results, [`plot`] draws them, [`fleet`] merges the results of
+//! many machines, [`shards`] merges the parts of one job, [`site`] generates pages about all units, and [`glossary`] explains the terms. [`Backends`] is the
+//! command `mxprobe`, for the backends included here and for any other. Nothing here depends on a vendor.
 
 pub mod bench;
 mod cli;

@@ -1,12 +1,12 @@
-//! Numbers as people write them, into the bits of a format.
+//! Parses numbers as people write them into the bits of a format.
 
 use dashu_int::{UBig, ops::BitTest};
 use mxprobe_api::{Decoded, Format, Overflow, Rounding, Subnormals};
 
-/// A decimal may have this many digits, and its exponents this size.
+/// The most digits of a decimal, and the largest magnitude of an exponent.
 const MOST: usize = 4000;
 
-/// Bits that are kept of a value before it is rounded, one below which stands for all that follow.
+/// The bits of a value that are kept before it is rounded; one more bit below represents all the rest.
 const KEPT_BITS: usize = 126;
 
 /// The bits of a number, and whether it was rounded.
@@ -16,12 +16,13 @@ pub(crate) struct Literal {
     pub(crate) rounded: bool,
 }
 
-/// Reads bits (`0x3f80`, full width) or a value: a decimal (`1.5`, `-2e-3`), a power of two (`2^-24`), their product
-/// (`1.5*2^-3`), a quotient (`2/3`), `inf`, `nan`. A value that the format lacks is rounded to nearest even, once.
+/// Parses bits (`0x3f80`, full width) or a value: a decimal (`1.5`, `-2e-3`), a power of two (`2^-24`), their product
+/// (`1.5*2^-3`), a quotient (`2/3`), `inf`, `nan`. A value that the format cannot represent is rounded to nearest even,
+/// once.
 ///
 /// # Errors
-/// If the text is neither, or the format has nothing near it: an integer format takes integers in its range, a format
-/// without infinity nothing above its largest value.
+/// If the text is neither, or out of range: an integer format accepts integers in its range, a format without infinity
+/// nothing above its largest value.
 pub(crate) fn read(format: Format, text: &str) -> Result<Literal, String> {
     let exact = |bits| Ok(Literal { bits, rounded: false });
     let lower = text.trim().to_ascii_lowercase();
@@ -64,8 +65,8 @@ pub(crate) fn read(format: Format, text: &str) -> Result<Literal, String> {
     Ok(Literal { bits: found.bits, rounded: found.inexact })
 }
 
-/// The value that a text writes, as `±magnitude · 2^exponent`, the lowest bit set if anything is cut off below it; `None` for
-/// bits and what is no finite number.
+/// Parses a value as `±magnitude · 2^exponent`, with the lowest bit set if anything below it is cut off; `None` for
+/// bits and for anything that is not a finite number.
 pub(crate) fn exact(text: &str) -> Option<(bool, u128, i32)> {
     let lower = text.trim().to_ascii_lowercase();
     let (negative, body) = match lower.strip_prefix('-') {
@@ -76,7 +77,7 @@ pub(crate) fn exact(text: &str) -> Option<(bool, u128, i32)> {
     Some((negative, magnitude, exponent))
 }
 
-/// The sign bit of a NaN, if it has one.
+/// The sign bit of a NaN, if the format has one.
 fn sign(format: Format, negative: bool) -> u64 {
     let has_sign = negative && format.negative_zero().is_some();
     if has_sign { format.negative_zero().unwrap_or(0) } else { 0 }
@@ -119,7 +120,7 @@ impl Value {
         Some(Self { digits, divisor, ten: ten - i32::try_from(fraction.len()).ok()?, two })
     }
 
-    /// The value as an integer times a power of two; the lowest bit is set if anything is cut off below it.
+    /// Converts the value to an integer times a power of two; the lowest bit is set if anything below it is cut off.
     fn to_bits(&self) -> (u128, i32) {
         let power = UBig::from(10u8).pow(self.ten.unsigned_abs() as usize);
         let (mut number, mut exponent, mut lost) = (self.digits.clone(), self.two, false);
@@ -130,7 +131,7 @@ impl Value {
             divisor *= power;
         }
         if divisor != UBig::ONE {
-            // As many bits in front of the quotient as are kept.
+            // Gives the quotient as many bits as are kept.
             let shift = (KEPT_BITS + 1 + divisor.bit_len()).saturating_sub(number.bit_len());
             number <<= shift;
             let (quotient, rest) = (&number / &divisor, &number % &divisor);
@@ -144,13 +145,13 @@ impl Value {
             number = kept;
             exponent += i32::try_from(below).unwrap_or(i32::MAX);
         }
-        // Below the bits that are kept: half a bit more, which no rounding takes for a tie.
+        // One bit below those that are kept records the rest, so that rounding does not mistake it for a tie.
         let magnitude = u128::try_from(&number).unwrap_or(u128::MAX) << 1 | u128::from(lost);
         (magnitude, exponent - 1)
     }
 }
 
-/// An exponent that is not absurd.
+/// Parses an exponent within limits.
 fn exponent(text: &str) -> Option<i32> {
     let found: i32 = text.parse().ok()?;
     (found.unsigned_abs() as usize <= MOST).then_some(found)
@@ -204,7 +205,7 @@ mod tests {
             ("f16", "2049", 0x6800, true),
             ("f16", "2051", 0x6802, true),
             ("f16", "2050", 0x6801, false),
-            // Above a tie by less than an f64 tells: rounding to f64 first would give the even neighbour.
+            // Above a tie by less than an f64 can represent: rounding to f64 first would give the even neighbour.
             ("f16", "2049.00000000000000000000000000000000000000000000001", 0x6801, true),
             ("f16", "65520", 0x7c00, true),
             ("f16", "65519.99", 0x7bff, true),
@@ -236,7 +237,7 @@ mod tests {
                 let value = format.to_f64(bits);
                 let text = format!("{value:.160}"); // every digit
                 let Ok(found) = read(format, &text) else { panic!("{format} {bits:#x} {text}") };
-                // Not the bits: the first bit of ue4m3 means nothing.
+                // Not the bits: the first bit of ue4m3 has no meaning.
                 let back = format.to_f64(found.bits);
                 let same = back.to_bits() == value.to_bits() || back.is_nan() && value.is_nan();
                 assert!(same && !found.rounded, "{format} {bits:#x} {text}: {found:?}");

@@ -1,4 +1,4 @@
-//! Results that are NaN: bit for bit, or all alike.
+//! Comparison of NaN results: bit for bit, or all NaNs alike.
 
 use std::{fmt, str::FromStr};
 
@@ -10,19 +10,20 @@ use mxprobe_api::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Which NaN in d count as the same.
+/// Which NaN results in d count as equal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum NanBits {
-    /// Those of the same bits.
+    /// NaNs with the same bits.
     #[default]
     Bits,
-    /// All: for units whose NaN depend on more than the dot, as on which of two operands a compiler put first.
+    /// All NaNs: for units whose NaNs depend on more than the dot, for instance on which of two operands a compiler put
+    /// first.
     Any,
 }
 
 impl NanBits {
-    /// What helps where nothing but NaN differ, to be put behind what is said.
+    /// A hint for when only NaNs differ, to be appended to a message.
     pub const HINT: &str = "; NaN alone differ, which `--nan any` counts as the same";
 
     /// Whether two results of this format count as the same.
@@ -57,7 +58,7 @@ fn is_nan(format: Format, bits: u64) -> bool {
     matches!(format.decode(bits), Decoded::Nan { .. })
 }
 
-/// A device every NaN of which has the same bits, those of its format's usual one.
+/// A device whose NaNs all have the same bits, those of their format's default NaN.
 pub(crate) struct OneNan<'a>(pub(super) &'a dyn Device);
 
 impl Device for OneNan<'_> {
@@ -89,7 +90,7 @@ impl Device for OneNan<'_> {
         self.0.timing()
     }
 
-    /// As it is: digests are made where results are, and NaN keep their bits there.
+    /// Forwarded unchanged: digests are computed on the device, where NaNs keep their bits.
     fn screening(&self) -> Option<&dyn Screening> {
         self.0.screening()
     }
@@ -147,7 +148,7 @@ impl StatusFlags for OneNan<'_> {
     }
 }
 
-/// Every NaN with the bits of the format's usual one.
+/// Replaces every NaN by the format's default NaN.
 fn with_one_nan(mut d: Elements) -> Elements {
     let format = d.format();
     if let Some(nan) = format.nan() {

@@ -1,12 +1,11 @@
-//! Text that is safe to show: of unknown origin and made harmless, as a report is a file that anybody may have written; and
-//! numbers as words.
+//! Makes text of unknown origin safe to show, since anybody may have written a report; and formats numbers for people.
 
 use std::borrow::Cow;
 
 use mxprobe_api::{Decoded, Format};
 
-/// Whether a character does something to a terminal or a page instead of standing there: controls, which begin escape
-/// sequences; marks that turn the direction of what follows; characters that take no room, such as tags.
+/// Whether a character affects a terminal or a page instead of being displayed: control characters, which start escape
+/// sequences; marks that change the direction of the text after them; characters without width, such as tags.
 #[must_use]
 pub(crate) fn is_unsafe(letter: char) -> bool {
     letter.is_control()
@@ -16,13 +15,13 @@ pub(crate) fn is_unsafe(letter: char) -> bool {
             | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// The text with every character that would act written out, as in `\u{1b}`, line ends too.
+/// Escapes every unsafe character, as in `\u{1b}`, including line breaks.
 #[must_use]
 pub fn one_line(text: &str) -> Cow<'_, str> {
     written_out(text, is_unsafe)
 }
 
-/// The same, with line ends kept.
+/// Like [`one_line`], but keeps line breaks.
 #[must_use]
 pub fn lines(text: &str) -> Cow<'_, str> {
     written_out(text, |letter| letter != '\n' && is_unsafe(letter))
@@ -39,13 +38,13 @@ fn written_out(text: &str, acts: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(plain)
 }
 
-/// Text from anywhere, harmless as text of an element and of an attribute in one line.
+/// Escapes text of unknown origin for one line of an element or an attribute.
 #[must_use]
 pub(crate) fn escaped_line(text: &str) -> String {
     escaped(&one_line(text))
 }
 
-/// Text for an element or an attribute of HTML and SVG.
+/// Escapes text for an element or an attribute of HTML and SVG.
 #[must_use]
 pub fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -62,7 +61,7 @@ pub fn escaped(text: &str) -> String {
     out
 }
 
-/// The value of bits for people, in scientific notation: `1.5e-3`, `-0`, `infinity`, `NaN`; integers as they are.
+/// Formats the value of bits for people, in scientific notation: `1.5e-3`, `-0`, `infinity`, `NaN`; integers as usual.
 #[must_use]
 pub fn decimal(format: Format, bits: u64) -> String {
     match format.decode(bits) {
@@ -76,8 +75,8 @@ pub fn decimal(format: Format, bits: u64) -> String {
     }
 }
 
-/// The value for people: a decimal that reads back as the same value, or, where that is long, a multiple of a power of
-/// two; `NaN`, `inf`, `-0`.
+/// Formats the value of bits for people: a decimal that reads back as the same value, or, if that is long, a multiple
+/// of a power of two; `NaN`, `inf`, `-0`.
 #[must_use]
 pub fn short(format: Format, bits: u64) -> String {
     let value = format.to_f64(bits);
@@ -99,7 +98,7 @@ pub fn short(format: Format, bits: u64) -> String {
     }
 }
 
-/// A count and its noun: `1 report`, `2 reports`.
+/// Formats a count and its noun: `1 report`, `2 reports`.
 #[must_use]
 pub fn counted<N: std::fmt::Display + PartialEq + From<u8>>(count: N, noun: &str) -> String {
     let plural = if count == N::from(1) { "" } else { "s" };

@@ -1,4 +1,4 @@
-//! Which crate may depend on which, and who may name whom.
+//! The dependencies allowed between crates, and the names that each may use.
 #![allow(missing_docs)]
 
 use std::{
@@ -16,7 +16,7 @@ fn read(path: impl AsRef<Path>) -> String {
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Our own crates that a manifest's tables of this name depend on.
+/// The crates of this project in a manifest's table of this name.
 fn depends_on(manifest: &str, table: &str) -> Vec<String> {
     let manifest: toml::Table = read(manifest).parse().unwrap();
     let table = manifest.get(table).and_then(toml::Value::as_table);
@@ -55,13 +55,13 @@ const LANGUAGES: [(&str, &str); 3] = [("cuda", "ptx"), ("vulkan", "spirv"), ("wg
 
 #[test]
 fn a_backend_depends_on_the_contract_and_on_the_shaders_of_its_language_alone() {
-    // The conformance suite may use models: its wrong devices are models with one thing changed. Nobody but a test of this
-    // workspace, or a program that has devices which fail, depends on it.
+    // The conformance suite may use models: its wrong devices are models with one thing changed. Only the program and
+    // tests of this workspace depend on it.
     for name in backends().iter().filter(|name| !["api", "conformance"].contains(&name.as_str())) {
         let path = format!("backends/{name}/Cargo.toml");
         let found = depends_on(&path, "dependencies");
         let Some((_, language)) = LANGUAGES.iter().find(|(backend, _)| backend == name) else {
-            // Models as devices need models.
+            // The backend that offers models as devices needs models.
             let wanted: &[&str] = if name == "sim" { &["mxprobe-api", "mxprobe-models"] } else { &["mxprobe-api"] };
             assert_eq!(found, wanted, "backends/{name}");
             continue;
@@ -98,7 +98,7 @@ fn shaders_depend_on_the_contract_alone_and_reach_nothing() {
     }
 }
 
-/// What others build on this one from other languages: each translates, and computes nothing.
+/// Bindings for other languages, which translate and compute nothing themselves.
 const ADAPTERS: [(&str, &str, &[&str]); 2] = [
     ("python", "mxprobe-python", &["mxprobe", "mxprobe-api", "mxprobe-models"]),
     ("capi", "mxprobe-c", &["mxprobe-api", "mxprobe-models"]),
@@ -120,7 +120,7 @@ fn an_adapter_depends_on_the_library_and_nothing_depends_on_it() {
             }
         }
     }
-    // Without a Python there is nothing to link a test program of the package with.
+    // A test program of the package would have to be linked with Python, which may be missing.
     let manifest: toml::Table = read("python/Cargo.toml").parse().unwrap();
     assert_eq!(manifest["lib"]["test"].as_bool(), Some(false));
 }
@@ -131,14 +131,14 @@ fn the_program_depends_on_the_contract_models_and_dots_and_on_backends_by_choice
     let of_ours = manifest["dependencies"].as_table().unwrap().iter().filter(|(name, _)| name.starts_with("mxprobe"));
     let is_optional = |table: &toml::Value| table.get("optional").and_then(toml::Value::as_bool) == Some(true);
     let always: Vec<&str> = of_ours.filter(|(_, table)| !is_optional(table)).map(|(name, _)| name.as_str()).collect();
-    // The command `conformance` runs the suite; devices that fail are shown by a feature alone.
+    // The command `conformance` runs the suite; failing devices are offered only with a feature.
     assert_eq!(always, ["mxprobe-api", "mxprobe-conformance", "mxprobe-dots", "mxprobe-models", "mxprobe-sim"]);
     assert_eq!(manifest["features"]["default"], toml::Value::from(vec!["cpu", "cuda", "vulkan"]));
 }
 
 #[test]
 fn the_fake_driver_is_in_no_program() {
-    // It stands in for hardware, so that its arithmetic is a model's; tests alone may use it.
+    // It replaces hardware by a model's arithmetic; only tests may use it.
     let fake = "mxprobe-fake-driver";
     let found = depends_on("tests/fake-driver/Cargo.toml", "dependencies");
     assert_eq!(found, ["mxprobe-api", "mxprobe-models", "mxprobe-sim"]);
@@ -226,7 +226,7 @@ fn unsafe_code_stays_where_it_may_be() {
     }
 }
 
-/// Which tests hold a backend to the suite of every device.
+/// The tests that run the conformance suite on each backend.
 const SUITES: [(&str, &str); 5] = [
     ("cpu", "backends/cpu/tests/conformance.rs"),
     ("cuda", "backends/cuda/tests/conformance.rs"),
@@ -244,7 +244,7 @@ fn every_backend_and_every_ability_is_held_to_the_suite() {
     for (name, file) in SUITES {
         assert!(read(file).contains("check_device("), "{file} runs no suite on {name}");
     }
-    // What a device may have is what it gives as an object.
+    // The optional abilities of a device are the methods that return an object.
     let contract = ["device", "scalar"].map(|name| read(format!("backends/api/src/{name}.rs"))).concat();
     let object =
         |line: &str| Some(line.trim().strip_prefix("fn ")?.split_once("(&self) -> Option<&dyn ")?.0.to_owned());

@@ -1,4 +1,4 @@
-//! `bench`: what is timed is what is computed, wrong clocks and wrong loops are refused, and every view says the same.
+//! `bench`: the timed work is the computed work, wrong clocks and wrong loops are refused, and all views agree.
 #![allow(missing_docs, clippy::print_stdout)]
 
 use std::{
@@ -21,25 +21,25 @@ use mxprobe_api::{
 use mxprobe_models::load;
 use mxprobe_sim::ModelDevice;
 
-/// What is wrong with a clock or a loop.
+/// A fault of a clock or a loop.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Fault {
     None,
-    /// Steps after the fifth are not done.
+    /// Steps after the fifth are skipped.
     StopsEarly,
     /// One bit of the last chain is wrong.
     WrongBit,
     /// Bits change from call to call.
     Unsteady,
-    /// The clock says the same of any work.
+    /// The clock returns the same time for any work.
     ConstantClock,
-    /// The clock says too little of odd numbers of steps.
+    /// The clock returns too little for odd numbers of steps.
     UnevenClock,
-    /// The driver refuses.
+    /// The driver refuses to run.
     Fails,
 }
 
-/// A model with a clock that counts steps: one takes 10 µs, or as it says, whatever the number of chains.
+/// A model with a clock that counts steps: each takes `step_ns`, by default 10 µs, whatever the number of chains.
 struct Clocked {
     model: ModelDevice,
     info: DeviceInfo,
@@ -264,7 +264,7 @@ fn a_report_that_cannot_be_is_refused_where_it_is_wrong() {
             value["operations"][0]["runs"][0]["samples"] = 3.into();
         }),
         ("operations[0].runs: it is empty", |value| value["operations"][0]["runs"] = serde_json::json!([])),
-        ("operations[0].reason: what was measured needs none", |value| {
+        ("operations[0].reason: it is present, but the outcome is measured", |value| {
             value["operations"][0]["reason"] = "why".into();
         }),
         ("schema: this is version 2 of mxprobe-bench", |value| value["schema"] = "mxprobe-bench/2.0".into()),
@@ -299,7 +299,7 @@ fn a_model_has_no_throughput() {
     }
 }
 
-/// A short measurement of this CPU, if it has units; one at a time. On a loaded machine some of it may come to nothing.
+/// A short measurement of this CPU, if it has units; one at a time. On a loaded machine it may be partly inconclusive.
 fn of_this_cpu(more: &[&str]) -> Option<Output> {
     static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
     let _alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -324,7 +324,7 @@ fn the_command_measures_this_cpu_and_its_json_conforms_and_validates() {
     let validator = jsonschema::draft202012::new(&schema).unwrap();
     let errors: Vec<String> = validator.iter_errors(&value).map(|error| error.to_string()).collect();
     assert!(errors.is_empty(), "{errors:?}");
-    assert_eq!(std::fs::read(&file).unwrap(), said.stdout, "the file holds what was printed");
+    assert_eq!(std::fs::read(&file).unwrap(), said.stdout, "the file has the printed text");
     let valid = say(&["validate", file.to_str().unwrap()]);
     assert_eq!(valid.status.code(), Some(0), "{}", text(&valid.stdout));
     let report: BenchReport = serde_json::from_value(value).unwrap();
@@ -339,20 +339,20 @@ fn the_command_measures_this_cpu_and_its_json_conforms_and_validates() {
     }
 }
 
-/// Whether a measurement came to nothing because others used the machine.
+/// Whether a measurement was inconclusive because other programs used the machine.
 fn is_of_time(reason: Option<&str>) -> bool {
     reason.is_some_and(|reason| reason.contains("the time does not grow") || reason.contains("too short to be timed"))
 }
 
 #[test]
-#[ignore = "a benchmark: it takes a core that nobody else uses"]
+#[ignore = "a benchmark: it needs an idle core"]
 fn this_cpu_has_a_rate_that_such_units_have() {
     let said = of_this_cpu(&["--format", "json"]).expect("this CPU has units");
     let report: BenchReport = serde_json::from_slice(&said.stdout).unwrap();
     for found in report.operations.iter().filter(|found| !found.yardstick) {
         assert_eq!(found.outcome, Outcome::Measured, "{:?}", found.reason);
         let one = found.run(Units::One).unwrap();
-        // No dot unit of a CPU does more than 4 instructions of 512 bits a cycle, and none idles for long.
+        // No dot unit of a CPU executes more than 4 instructions of 512 bits per cycle, or less than one FLOP.
         let per_cycle = one.flop_per_cycle_and_unit.unwrap();
         assert!((1.0..=1024.0).contains(&per_cycle), "{}: {per_cycle}", found.id);
     }

@@ -1,4 +1,4 @@
-//! `results/collect` on the fake CUDA driver: every report, whatever fails, and whenever it is killed.
+//! `results/collect` on the fake CUDA driver: it writes every report, even after failures or when it is killed.
 #![allow(missing_docs)]
 #![cfg(all(feature = "cuda", target_os = "linux"))]
 
@@ -17,16 +17,16 @@ use std::{
 use fake::fake_driver;
 use mxprobe::report::{BenchReport, IdentificationReport, OperationReport, Outcome, Report, VerificationReport};
 
-/// For what would else wait for ever: far longer than anything here takes on a loaded machine.
+/// A limit for waits that might otherwise be endless: much longer than anything here takes on a loaded machine.
 const LIMIT: Duration = Duration::from_secs(1800);
 
-/// Where the script leaves its results.
+/// The folder with the script's results.
 struct Collected {
     folder: tempfile::TempDir,
 }
 
 impl Collected {
-    /// Starts the script on the fake driver as a V100, with hours for what takes seconds.
+    /// Starts the script on the fake driver as a V100, with time limits of hours for work of seconds.
     fn start(environment: &[(&str, &str)]) -> (Self, Child) {
         let collected = Self { folder: tempfile::tempdir().unwrap() };
         let mut command = Command::new("sh");
@@ -50,7 +50,7 @@ impl Collected {
         (collected, child)
     }
 
-    /// The same, to its end.
+    /// The same, and waits for it to end.
     fn all(environment: &[(&str, &str)]) -> Self {
         let (collected, mut child) = Self::start(environment);
         assert!(child.wait().unwrap().success(), "{}", collected.log());
@@ -61,7 +61,7 @@ impl Collected {
         fs::read_to_string(self.folder.path().join("log.txt")).unwrap_or_default()
     }
 
-    /// How each part ended that the log names.
+    /// The exit codes of the parts that the log names.
     fn ended(&self) -> BTreeMap<String, String> {
         let log = self.log();
         let part = |line: &str| {
@@ -72,13 +72,13 @@ impl Collected {
         log.lines().filter_map(part).collect()
     }
 
-    /// The names of the files that are there, hidden ones too.
+    /// The names of the result files, including hidden ones.
     fn files(&self) -> Vec<String> {
         let all = fs::read_dir(self.folder.path()).unwrap();
         all.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
     }
 
-    /// What the archive holds.
+    /// The content of the archive.
     fn unpacked(&self) -> Unpacked {
         let folder = tempfile::tempdir().unwrap();
         let archive = self.folder.path().join("reports.tgz");
@@ -105,7 +105,7 @@ impl Unpacked {
         serde_json::from_str(&self.text(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
     }
 
-    /// The report that a part writes, if it writes one: it is whole, and over.
+    /// Whether a part's report, or its text if it writes none, is complete.
     fn is_finished(&self, label: &str) -> bool {
         let name = if label.ends_with("-run") { label.trim_end_matches("-run") } else { label };
         let report = self.path(&format!("{name}.json"));
@@ -183,7 +183,7 @@ fn a_collection_that_is_asked_to_end_packs_what_grew() {
     let hang = [("MXPROBE_FAKE_FAULT", "hang"), ("MXPROBE_FAKE_ONLY", "wmma.")];
     let (collected, mut child) = Collected::start(&[&hang[..], &[("COLLECT_STAGES", "b")]].concat());
     let deadline = Instant::now() + LIMIT;
-    // The archive is renewed while the run hangs; it shows what grew before.
+    // The archive is updated while the run hangs, with the reports that have grown so far.
     let has_grown = || {
         let report = fs::read_to_string(collected.folder.path().join("cuda-0.json")).ok();
         report.is_some_and(|text| text.contains("\"findings\""))
@@ -202,7 +202,7 @@ fn a_collection_that_is_asked_to_end_packs_what_grew() {
 fn one_trapping_kernel_costs_the_collection_one_operation() {
     const TRAPS: &str = "wmma.m16n16k16.f32.f16.f16.f32";
     let trap = [("MXPROBE_FAKE_FAULT", "device-lost"), ("MXPROBE_FAKE_ONLY", TRAPS)];
-    // The others of its formats are enough to be spared.
+    // The other operations of the same formats suffice to show that they are spared.
     let chosen = [("COLLECT_STAGES", "b"), ("COLLECT_OPERATIONS", "wmma.*.f32.f16.f16.f32")];
     let collected = Collected::all(&[trap, chosen].concat());
     let unpacked = collected.unpacked();

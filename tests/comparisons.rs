@@ -1,4 +1,4 @@
-//! What counts as a difference between reports, on small fixed reports with one thing changed.
+//! The differences that count between reports, on small fixed reports with one thing changed.
 #![allow(missing_docs)]
 
 use std::{fs, path::Path};
@@ -33,7 +33,7 @@ fn state(comparison: &Comparison, probe: &str) -> State {
     rows.next().expect("the probe was compared").state
 }
 
-/// How a probe with one value compares with the same probe with another.
+/// The state of a comparison between two values of one probe.
 fn values(probe: &str, left: Value, right: Value) -> State {
     let base = report("a100.json");
     let with = |value: &Value| {
@@ -105,7 +105,7 @@ fn operations_with_other_names_are_matched_by_what_they_compute() {
     assert_eq!(comparison.matches.len(), 1);
     let found = &comparison.matches[0];
     assert_eq!(found.by, MatchedBy::Formats);
-    // k is 16 on both sides, and how many lanes share a tile is no question of formats.
+    // k is 16 on both sides, and the number of lanes that share a tile does not affect the match by formats.
     assert_eq!(found.operations[0][0].to_string(), "mma.m16n8k16.f32.f16.f16.f32");
     assert_eq!(found.operations[1][0].to_string(), "wmma.m16n16k16.f32.f16.f16.f32.wave32");
     assert_eq!(state(&comparison, "order.tree"), State::Differs);
@@ -210,11 +210,11 @@ fn the_scalar_unit_of_a_device_that_two_backends_reach_has_a_verdict_of_its_own(
     let same = note(&with_scalars("vulkan", "RNE, fused", "0x7fc00005"));
     assert!(same.contains(matrix), "{same}");
     assert!(same.contains("the same scalar unit answers, as far as 1 scalar operation in common show: no"), "{same}");
-    // Another contraction is no other matrix unit.
+    // Another contraction does not mean another matrix unit.
     let other = note(&with_scalars("vulkan", "RNE, separate", "0x7fc00005"));
     assert!(other.contains(matrix), "{other}");
     assert!(other.contains("not the same scalar unit answers") && other.contains("(function.multiply_add)"), "{other}");
-    // Nor is another NaN of two another unit; another number is.
+    // Nor does another choice between two NaN mean another scalar unit; another number does.
     let nan = note(&with_scalars("vulkan", "RNE, fused", "0x7fc0000d"));
     assert!(nan.contains("the same scalar unit answers") && nan.contains("which NaN comes through"), "{nan}");
     let number = note(&with_scalars("vulkan", "RNE, fused", "0x7f800000"));
@@ -254,7 +254,7 @@ fn devices_that_only_look_alike_are_not_taken_for_one() {
     assert!(same_device(&makes("0x2684"), &wgpu).is_some());
     let zeros = ("device_uuid_sha256", "00000000000000000000000000000000");
     assert_eq!(same_device(&reached(&base, "cuda", zeros), &reached(&base, "vulkan", zeros)), None);
-    // The UUID decides where both have one, whatever the place.
+    // The UUID decides if both have one, whatever the PCI bus id.
     let elsewhere = vulkan(&|report| {
         report.device.properties.insert(uuid.0.into(), "01".repeat(16));
         report.device.properties.insert("pci_bus_id".into(), "0000:01:00.0".into());

@@ -1,5 +1,5 @@
-//! The command on the fake CUDA driver: the real binary, through the real bindings, on a library that interprets
-//! the kernels with a model's arithmetic.
+//! The command on the fake CUDA driver: the real binary and the real bindings, with a library that interprets kernels
+//! with a model's arithmetic.
 #![allow(missing_docs, clippy::print_stderr)]
 #![cfg(all(feature = "cuda", target_os = "linux"))]
 
@@ -14,7 +14,7 @@ use mxprobe_models::shipped;
 
 use fake::{in_folder, on_fake_driver};
 
-/// Seconds that no operation takes, however loaded the machine is.
+/// A time limit in seconds that no operation reaches, however loaded the machine is.
 const PATIENT: &str = "86400";
 
 /// The report of a run on the fake driver.
@@ -53,7 +53,7 @@ fn finds_the_model(name: &str, operations: &[&str], count: usize) {
     for operation in matrices {
         let id = &operation.operation.id;
         if !model.operations.contains_key(id) {
-            wrong.push(format!("{id} is offered, and {name} has no such operation"));
+            wrong.push(format!("{id} is offered, but {name} has no such operation"));
             continue;
         }
         wrong.extend(recovery::differences(model, id, operation));
@@ -91,8 +91,7 @@ fn a_run_finds_the_h100() {
     finds_the_model("h100", &[], 178);
 }
 
-/// One operation of each kind that the B200 has and no other unit here: every kind of `tcgen05`, on its narrowest tiles and its
-/// widest.
+/// One operation of each kind that only the B200 has here: every kind of `tcgen05`, on narrowest and widest tiles.
 #[test]
 fn a_run_finds_the_b200() {
     finds_the_model(
@@ -115,7 +114,7 @@ fn a_run_finds_the_b200() {
 }
 
 #[test]
-#[ignore = "takes minutes: every operation of the B200 but those on its widest tiles"]
+#[ignore = "takes minutes: every operation of the B200 except those on its widest tiles"]
 fn a_run_finds_all_of_the_b200() {
     finds_the_model("b200", &["mma.*", "wmma.*", "tcgen05.m128n8k*"], 208);
 }
@@ -182,7 +181,7 @@ fn a_planted_layout_fault_fails_the_self_test_and_nothing_else_is_claimed() {
     }
 }
 
-/// The throughput that the fake driver of a model claims: its clock counts instructions, but what is timed is computed.
+/// The throughput on the fake driver of a model: its clock counts instructions, but the timed work is really computed.
 fn throughput(environment: &[(&str, &str)], operations: &[&str], code: i32) -> BenchReport {
     let mut arguments = vec!["bench", "--device", "cuda:0", "--time", "1", "--format", "json", "--timeout", PATIENT];
     operations.iter().for_each(|operation| arguments.extend(["--op", operation]));
@@ -224,7 +223,7 @@ fn an_emulation_is_marked_where_it_is_timed() {
 #[test]
 fn a_driver_that_crashes_costs_the_operation_that_was_timed() {
     let report = throughput(&[("MXPROBE_FAKE_FAULT", "abort")], &[F16, "wgmma.m64n8k16.f32.f16*"], 4);
-    // Both, and the scalar operation that they are compared with.
+    // Both operations, and the scalar operation that they are compared with.
     assert_eq!(report.operations.len(), 3);
     for found in &report.operations {
         assert_eq!(found.outcome, Outcome::Failed);
@@ -268,7 +267,7 @@ fn a_driver_without_a_device_is_one_line_and_exit_code_3() {
 #[test]
 fn a_library_without_the_functions_is_refused_by_their_names() {
     let folder = tempfile::tempdir().unwrap();
-    // Any shared library that is not a driver will do: this process has the C library.
+    // Any shared library other than a driver will do: use this process's C library.
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
     let other = maps.lines().find_map(|line| Some(&line[line.find('/')?..]).filter(|path| path.contains("/libc.so")));
     let other = other.expect("the C library is shared");

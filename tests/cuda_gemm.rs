@@ -1,4 +1,4 @@
-//! `gemm` on the fake CUDA driver: whole matrices have the bits of the model, and stand beside a library's.
+//! `gemm` on the fake CUDA driver: whole matrices have the bits of the model, and are compared with a library's.
 #![allow(missing_docs)]
 #![cfg(all(feature = "cuda", target_os = "linux"))]
 
@@ -8,7 +8,7 @@ use fake::{fake_driver, on_fake_driver};
 
 const F16: &str = "mma.m16n8k16.f32.f16.f16.f32";
 
-/// `gemm` with these arguments on the fake driver of a model and on the model itself: whether D has the same bits.
+/// Checks that `gemm` with these arguments gives the same bits on a model's fake driver and on the model itself.
 #[track_caller]
 fn multiplies_as_its_model(model: &str, operation: &str, arguments: &[&str]) {
     let folder = tempfile::tempdir().unwrap();
@@ -43,7 +43,7 @@ fn whole_matrices_have_the_bits_of_the_model_in_every_kind_of_kernel() {
         ("h100", "wgmma.m64n64k8.f32.tf32.tf32.f32"),
         ("h100", "wgmma.m64n256k32.s32.u8.s8.s32"),
         ("rtx5090", "mma.m16n8k32.f32.e2m1.e3m2.f32"),
-        // Its sums are in tensor memory: tile by tile.
+        // Its sums are in tensor memory, so that it is computed tile by tile.
         ("b200", "tcgen05.m128n8k16.f32.f16.f16.f32"),
     ] {
         for sizes in ["70,90,65", "1,1,1"] {
@@ -88,7 +88,8 @@ fn the_yardstick_is_the_cublas_that_the_environment_names() {
         assert_eq!(said.code, Some(0), "{}", said.err);
         serde_json::from_str(&said.out).unwrap()
     };
-    // The fake driver has as much of cuBLAS as this takes; it is the file that was opened as the driver's, and no copy of it.
+    // The fake driver also exports the few functions of cuBLAS used here. The path must be the file that was opened as
+    // the driver, not a copy of it.
     let found = yardstick(&fake_driver().join("libcuda.so"));
     let ways = found["ways"].as_array().unwrap();
     assert_eq!(ways[0]["name"], "cuBLAS 12.3.0 (libcuda.so)", "{found}");

@@ -1,8 +1,8 @@
-//! The command on real Vulkan drivers that need no GPU: what the probes find on lavapipe, the llvmpipe model against the
-//! driver on a million dots a configuration, and what the drm shims, which compute nothing, are reported as.
+//! The command on real Vulkan drivers that need no GPU: the findings on lavapipe, the llvmpipe model against the driver
+//! on a million dots per configuration, and the reports on the drm shims, which compute nothing.
 //!
-//! `scripts/vulkan-drivers` unpacks them. Without them every case is reported as ignored, and with
-//! `MXPROBE_REQUIRE_VULKAN=1` a test fails and says so.
+//! `scripts/vulkan-drivers` unpacks them. If they are missing, every case is reported as ignored, or with
+//! `MXPROBE_REQUIRE_VULKAN=1` fails with a message.
 
 use std::{
     io::Write,
@@ -33,7 +33,7 @@ fn main() -> ExitCode {
     let run = std::env::var_os("MXPROBE_VULKAN_RUN").map_or_else(default, PathBuf::from);
     let there = run.is_file();
     let required = std::env::var_os("MXPROBE_REQUIRE_VULKAN").is_some_and(|value| value == "1");
-    let missing = format!("{} is not there: run scripts/vulkan-drivers", run.display());
+    let missing = format!("{} is missing: run scripts/vulkan-drivers", run.display());
     let mut trials = vec![Trial::test("the_drivers_are_there_where_they_are_required", move || {
         if required && !there { Err(Failed::from(missing)) } else { Ok(()) }
     })];
@@ -45,7 +45,7 @@ fn main() -> ExitCode {
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 
-/// The command under the drivers' `run`, with nothing of this environment's Vulkan.
+/// The command under the drivers' `run` script, without this environment's Vulkan settings.
 fn command(run: &Path, driver: &str) -> Command {
     let mut command = Command::new(run);
     for name in
@@ -64,7 +64,7 @@ fn report(run: &Path, driver: &str, wanted: i32) -> Result<Value, Failed> {
         return Err(format!("{:?} instead of {wanted}: {errors}", output.status).into());
     }
     let value: Value = serde_json::from_slice(&output.stdout)?;
-    // One report, or a list of one.
+    // A report, or a list of one report.
     Ok(match value {
         Value::Array(mut reports) if reports.len() == 1 => reports.remove(0),
         value => value,
@@ -134,7 +134,7 @@ fn dots(d_is_f16: bool, count: usize) -> String {
     for index in 0..count {
         let kind = index % 4;
         let element = |bits: u64| match kind {
-            // Any bits but NaN, whose payload is the driver's own affair.
+            // Any bits except NaN, whose payload is up to the driver.
             0 => {
                 if bits & 0x7c00 == 0x7c00 {
                     bits & 0xfc00
@@ -199,7 +199,7 @@ fn equal(run: &Path, id: &str) -> Result<(), Failed> {
     }
 }
 
-/// `gemm` of a seed's matrices on the driver and on its model, of random sizes, words and sums.
+/// Compares `gemm` on the driver and on its model, for seeded matrices of random sizes.
 fn products(run: &Path) -> Result<(), Failed> {
     let folder = tempfile::tempdir()?;
     let mut state = 5u64;
@@ -237,8 +237,8 @@ fn products(run: &Path) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Which of two NaN lavapipe keeps depends on the place in the tile: every operation is identified if any NaN will do, and a
-/// million dots of each have the bits of the model written; bit by bit it is said that NaN are what is in the way.
+/// Which of two NaN lavapipe keeps depends on the place in the tile. With `--nan any` every operation is identified,
+/// and a million dots of each have the bits of the written model; without it, `identify` suggests the option.
 fn identified(run: &Path) -> Result<(), Failed> {
     let folder = tempfile::tempdir()?;
     let model = folder.path().join("lavapipe.toml");
@@ -300,8 +300,8 @@ fn no_driver(run: &Path) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Its scalar arithmetic is asked about, of which this stand-in for a device gives nothing; the report says why there is no
-/// more.
+/// Scalar arithmetic is probed, but this simulated device computes nothing; the report says why it has no matrix
+/// operations.
 fn no_matrices(run: &Path) -> Result<(), Failed> {
     let output = command(run, "radv:navi21").args(["--backend", "vulkan", "--format", "json"]).output()?;
     let report: Value = serde_json::from_slice(&output.stdout)?;

@@ -1,4 +1,4 @@
-//! Recipes that nobody told the search of are recovered from outside: what is found gives the bits of what was hidden.
+//! Hidden recipes are recovered from the outside: the recipe found gives the bits of the hidden one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use mxprobe_models::{
     recipe::{Program, Recipe},
 };
 
-/// A library whose recipe is known.
+/// A library that computes by a known recipe.
 struct Library {
     info: DeviceInfo,
     operations: OperationSet,
@@ -75,12 +75,12 @@ impl Device for Library {
     }
 }
 
-/// One of several, drawn.
+/// A random choice.
 fn one_of<'a>(random: &mut Random, of: &[&'a str]) -> &'a str {
     of[random.below(of.len())]
 }
 
-/// A recipe that is drawn, and the k of a product that shows it.
+/// A random recipe, and the k of a product that shows it.
 fn drawn(seed: u64) -> (String, u32) {
     let random = &mut Random(seed);
     let (model, operation, d) = [
@@ -127,7 +127,7 @@ fn drawn(seed: u64) -> (String, u32) {
     (text, k)
 }
 
-/// Recovers a recipe, writes it to a file's text, reads that, and compares the bits of both on new elements.
+/// Recovers a recipe, writes it as a file's text, reads that back, and compares the bits of both on new elements.
 fn recovers(text: &str, shape: (u32, u32, u32)) -> Result<Found, String> {
     let hidden = Library::new(&Recipe::parse("hidden.toml", text).map_err(|error| error.to_string())?, shape);
     let effort = GemmEffort { seed: 1, elements: 2_000 };
@@ -137,7 +137,7 @@ fn recovers(text: &str, shape: (u32, u32, u32)) -> Result<Found, String> {
         GemmOutcome::Identified(found) => found.clone(),
         refused => return Err(format!("{refused:?}")),
     };
-    // The unit's own model lies in a file, as the command writes it.
+    // A model of the unit that is not shipped is written to a file, as by the command.
     let model = found.own_model().map_or_else(
         || found.model().to_owned(),
         |model| {
@@ -192,7 +192,7 @@ fn drawn_recipes_are_recovered() {
     assert!(wrong.is_empty(), "{} not recovered:\n{}", wrong.len(), wrong.join("\n\n"));
 }
 
-/// A unit that no model has: six products and c on a grid of 21 bits, cut toward zero.
+/// A unit that no shipped model has: six products and c on a grid of 21 bits, truncated.
 const UNIT: &str = r#"
 schema = "mxprobe-model/1"
 name = "made-up"

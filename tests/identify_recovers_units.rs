@@ -1,8 +1,8 @@
-//! Identifying a model finds a model that gives the same bits: shipped units, units that nobody has, and units that no
-//! model file can say, which are reported as such.
+//! Identifying a model finds a model with the same bits: for shipped units and invented ones. Units that no model file
+//! can describe are reported as such.
 //!
-//! `cargo test --release --test identify_recovers_units -- --ignored --nocapture` goes through every shipped unit, with
-//! `MXPROBE_ONLY=h100` those of the models whose name has that in it.
+//! `cargo test --release --test identify_recovers_units -- --ignored --nocapture` tests every shipped unit, or with
+//! `MXPROBE_ONLY=h100` those of models whose names contain `h100`.
 #![allow(missing_docs, clippy::print_stdout)]
 
 mod units;
@@ -22,7 +22,7 @@ use mxprobe_sim::ModelDevice;
 
 use units::{invented, operations};
 
-/// Only what is added up ends a search: a busy machine finds what an idle one finds.
+/// Only the number of additions limits the search, so that a busy machine finds the same as an idle one.
 fn patient() -> Effort {
     Effort { time: Duration::from_secs(86_400), ..Effort::default() }
 }
@@ -31,7 +31,7 @@ fn identified(device: &dyn Device, id: &OperationId) -> Identification {
     identify(device, &device.operations()[id], patient(), &|_| ()).unwrap()
 }
 
-/// Identifies an operation of a model and compares what was found with the model, on more than 100,000 dots.
+/// Identifies an operation of a model and compares the result with the model, on more than 100,000 dots.
 fn recover(model: &Model, id: &OperationId) -> Result<Identification, String> {
     let device = ModelDevice::new(model.clone());
     let operation = &device.operations()[id];
@@ -90,7 +90,7 @@ fn the_main_units_are_recovered_within_twelve_rounds() {
 }
 
 #[test]
-#[ignore = "some minutes: every shipped unit"]
+#[ignore = "takes minutes: every shipped unit"]
 fn every_shipped_unit_is_recovered() {
     let only = std::env::var("MXPROBE_ONLY").unwrap_or_default();
     let mut wrong = Vec::new();
@@ -147,27 +147,27 @@ fn units_that_nobody_has_are_recovered() {
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), models.len(), wrong.join("\n"));
 }
 
-/// Units that an earlier search missed, each for a reason of its own.
+/// Units that an earlier search missed, each for a different reason.
 #[test]
 fn units_that_are_hard_to_see_are_recovered() {
     let f32_adder = |rest: &str| format!("output = \"f32\"\nnan = \"0x7fffffff\"\n{rest}");
     let f16_adder = |rest: &str| format!("output = \"f16\"\nnan = \"0x7fff\"\n{rest}");
     let models = [
-        // An odd product that is rounded alone before it joins a tree of pairs.
+        // An odd product is rounded alone before it joins a tree of pairs.
         invented(
             "odd-one",
             &f32_adder("fraction_bits = 31\nbelow = \"truncate\"\nrounding = \"toward-zero\"\nexponent_floor = -133"),
             "s(pairs(all/2, s(all), s), c)",
             "dot.m4n4k15.f32.f16.f16.f32",
         ),
-        // Two chains, one of which begins with a product alone.
+        // There are two chains, one of which begins with a single product.
         invented(
             "one-begins-alone",
             &f32_adder("fraction_bits = 38\nbelow = \"floor\"\nrounding = \"toward-zero\"\nzero = \"positive\""),
             "s(c, fold(none, every(4,0)/1, s(all, acc)), fold(none, every(4,1,2,3)/2, s(all, acc)))",
             "dot.m4n4k15.f32.f16.f16.f32",
         ),
-        // A sticky bit is left of every small value, so that none looks lost.
+        // Every small value leaves a sticky bit, so that none looks lost.
         invented(
             "sticky-10",
             &f32_adder(
@@ -176,28 +176,28 @@ fn units_that_are_hard_to_see_are_recovered() {
             "fold(s(c, 0), 1..24/3, s(all, acc))",
             "dot.m4n4k24.f32.f16.f16.f32",
         ),
-        // Formats so narrow that a product hardly swamps another at this width.
+        // The formats are so narrow that a product hardly swamps another at this width.
         invented(
             "sticky-40",
             &f32_adder("fraction_bits = 40\nbelow = \"sticky\"\nrounding = \"down\"\nexponent = \"leading\""),
             "s(fold(none, 0..4/2, s(all, acc)), c, fold(none, 4..8/2, s(all, acc)))",
             "dot.m4n4k8.f32.e5m2.e5m2.f32",
         ),
-        // A floor that changes results next to the smallest subnormal alone.
+        // The exponent floor only changes results next to the smallest subnormal number.
         invented(
             "floor",
             &f32_adder("fraction_bits = 25\nbelow = \"floor\"\nrounding = \"nearest-even\"\nexponent_floor = -133"),
             "fold(c, reverse/6, s(all, acc))",
             "dot.m4n4k15.f32.tf32.tf32.f32",
         ),
-        // Results use all fraction bits of f32 almost never.
+        // Results almost never use all fraction bits of f32.
         invented(
             "seldom-long",
             &f32_adder("fraction_bits = 21\nbelow = \"nearest\"\nrounding = \"nearest-even\""),
             "s(fold(none, all/2, s(all, acc)), c)",
             "dot.m4n4k16.f32.e4m3.e4m3.f32",
         ),
-        // Sums on the way are narrow: they overflow to NaN, or wrap.
+        // Intermediate sums are narrow: they overflow to NaN, or wrap.
         invented(
             "narrow",
             &f16_adder(
@@ -231,7 +231,7 @@ fn units_of_several_adders_that_hide_each_other_are_recovered() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// A model whose results are changed by what is not arithmetic.
+/// A model whose results are changed by something other than arithmetic.
 struct Strange {
     inner: ModelDevice,
     calls: AtomicU64,
@@ -277,13 +277,13 @@ fn a_unit_whose_results_depend_on_the_call_before_is_not_fitted() {
     assert!(matches!(found.outcome, Outcome::Unrepeatable { .. }), "{:?}", found.outcome);
 }
 
-/// The evaluator of the operation that [`strange`] asks.
+/// The evaluator of the operation that [`strange`] identifies.
 static A100: LazyLock<Evaluator> =
     LazyLock::new(|| Evaluator::new(&load("a100").unwrap(), &STRANGE.parse().unwrap()).unwrap());
 
 #[test]
 fn one_stuck_bit_of_one_multiplier_in_one_lane_is_named_with_its_place() {
-    // The lowest bit of what the multiplier of k = 5 at row 3, column 2 reads of A is always 1.
+    // The multiplier of k = 5 at row 3, column 2 always reads 1 as the lowest bit of A.
     let found = strange(|_, batch, at, d| {
         let id = A100.id();
         let (m, n, _) = id.shape.sizes();
@@ -301,7 +301,7 @@ fn one_stuck_bit_of_one_multiplier_in_one_lane_is_named_with_its_place() {
 
 #[test]
 fn a_state_that_shows_once_in_many_calls_is_noticed() {
-    // In one call of 211 one element is not what it is in the others.
+    // In one of 211 calls, one element has another bit than in the other calls.
     let found = strange(|call, _, at, d| if call % 211 == 210 && at == 5 { d ^ 1 } else { d });
     let Outcome::Unrepeatable { what, evidence } = &found.outcome else { panic!("{:?}", found.outcome) };
     assert!(what.contains("asked again") && evidence.is_some(), "{what}");
@@ -309,7 +309,7 @@ fn a_state_that_shows_once_in_many_calls_is_noticed() {
 
 #[test]
 fn repeatable_results_that_no_sum_explains_are_reported_with_the_simplest_input() {
-    // Rounded by what looks like chance, but by the same chance every time.
+    // Rounded by a hash, which looks random but is always the same.
     let found = strange(|_, batch, at, d| {
         let hash = batch.c.get(at).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 61;
         if d & 0x7fff_ffff != 0 && d & 0x7f80_0000 != 0x7f80_0000 { d ^ u64::from(hash == 3) } else { d }
@@ -321,7 +321,7 @@ fn repeatable_results_that_no_sum_explains_are_reported_with_the_simplest_input(
 #[test]
 fn nan_whose_bits_follow_no_rule_are_outside_unless_any_nan_will_do() {
     let inner = ModelDevice::new(load("a100").unwrap());
-    // The bits of a NaN follow from those of c, by no rule that a model file knows.
+    // The bits of a NaN depend on those of c, by a rule that model files cannot express.
     let change = |_: u64, batch: &TileBatch, at: usize, d: u64| {
         if d & 0x7fff_ffff > 0x7f80_0000 { d ^ (batch.c.get(at).wrapping_mul(0x9e37_79b9) & 0xffff) } else { d }
     };

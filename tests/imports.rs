@@ -1,6 +1,6 @@
-//! Who names whom inside of the command and of the shaders: rooms in one direction, and files without a circle.
+//! The dependencies among the files of a crate: folders depend on each other in one direction, and files not in cycles.
 //!
-//! Every path of every file is resolved to the file that defines what it names, through what a folder's `mod.rs` hands on.
+//! Every path in a file is resolved to the file that defines the item, through the re-exports of a folder's `mod.rs`.
 #![allow(missing_docs)]
 
 use std::{
@@ -11,20 +11,20 @@ use std::{
 
 use syn::{Item, UseTree, Visibility, visit::Visit};
 
-/// A module: its names from the crate's root down.
+/// A module's path: the names from the crate's root down.
 type Module = Vec<String>;
 
-/// What one file says.
+/// The paths and imports of one file.
 #[derive(Default)]
 struct File {
     path: PathBuf,
-    /// Paths that it names, each with the module that it stands in.
+    /// Paths that it names, each with the module it appears in.
     paths: Vec<(Module, Vec<String>)>,
-    /// What it imports, and so hands on to the files below it or to all: a name, and the path behind it.
+    /// Its imports, which it re-exports to the files below it or to all: a name, and the path behind it.
     handed_on: BTreeMap<String, Vec<String>>,
 }
 
-/// The files below a folder by their modules.
+/// Collects the files below a folder by their modules.
 fn files(folder: &Path, module: &Module, into: &mut BTreeMap<Module, File>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -84,7 +84,7 @@ impl<'ast> Visit<'ast> for Reader {
     fn visit_item(&mut self, item: &'ast Item) {
         match item {
             Item::Use(item) => self.use_tree(&item.tree, &[], !matches!(item.vis, Visibility::Inherited)),
-            // What tests name, the program does not need.
+            // Imports of unit tests are not dependencies of the program.
             Item::Mod(item) if item.attrs.iter().any(is_of_tests) => {}
             Item::Mod(item) if item.content.is_some() => {
                 self.module.push(item.ident.to_string());
@@ -95,7 +95,7 @@ impl<'ast> Visit<'ast> for Reader {
         }
     }
 
-    // Who may see a thing is not what it needs.
+    // `pub(in path)` names a path that is not a dependency.
     fn visit_visibility(&mut self, _: &'ast Visibility) {}
 
     fn visit_path(&mut self, path: &'ast syn::Path) {
@@ -105,7 +105,7 @@ impl<'ast> Visit<'ast> for Reader {
     }
 }
 
-/// The module whose file defines what a path names, if it is one of these.
+/// The module whose file defines the item that a path names, if it is one of `files`.
 fn resolve(files: &BTreeMap<Module, File>, module: &Module, path: &[String], depth: usize) -> Option<Module> {
     let mut at = module.clone();
     let mut names = path;
@@ -141,14 +141,14 @@ fn resolve(files: &BTreeMap<Module, File>, module: &Module, path: &[String], dep
         }
         break;
     }
-    // A module inside of a file is that file's.
+    // An inline module belongs to its file.
     while !files.contains_key(&at) {
         at.pop()?;
     }
     Some(at)
 }
 
-/// Which file names which.
+/// The files that each file names.
 fn imports(files: &BTreeMap<Module, File>) -> BTreeMap<Module, BTreeSet<Module>> {
     let of = |(module, file): (&Module, &File)| {
         let named = file.paths.iter().filter_map(|(inside, path)| resolve(files, inside, path, 0));
@@ -157,7 +157,7 @@ fn imports(files: &BTreeMap<Module, File>) -> BTreeMap<Module, BTreeSet<Module>>
     files.iter().map(of).collect()
 }
 
-/// Everything that can be reached from a node.
+/// The nodes reachable from a node.
 fn reached<'a>(graph: &'a BTreeMap<Module, BTreeSet<Module>>, from: &'a Module) -> BTreeSet<&'a Module> {
     let mut seen = BTreeSet::new();
     let mut waiting: Vec<&Module> = graph[from].iter().collect();
@@ -169,7 +169,7 @@ fn reached<'a>(graph: &'a BTreeMap<Module, BTreeSet<Module>>, from: &'a Module) 
     seen
 }
 
-/// Files that reach themselves, each with one that it stands in a circle with.
+/// The files that are part of a cycle, each with another file of that cycle.
 fn circles(graph: &BTreeMap<Module, BTreeSet<Module>>) -> Vec<String> {
     let stands = |module: &Module| {
         let mut others = reached(graph, module).into_iter().filter(|other| *other != module);
@@ -193,7 +193,7 @@ fn no_files_of_the_command_stand_in_a_circle() {
 
 #[test]
 fn the_rooms_of_the_command_name_each_other_in_one_direction() {
-    // What a command does, how it chooses, what it reads and writes, what was given.
+    // The commands, their choice of devices and operations, input and output, the arguments.
     let order = ["commands", "choose", "io", "arguments"];
     let place = |module: &Module| module.get(1).and_then(|room| order.iter().position(|name| name == room));
     let files = command();
@@ -214,7 +214,7 @@ fn the_rooms_of_reports_name_each_other_in_one_direction_and_no_files_stand_in_a
     files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &Module::new(), &mut found);
     found.retain(|module, _| module.is_empty() || module[0] == "report");
     assert!(found.len() > 35, "{}", found.len());
-    // How it is shown, what differs, what it is.
+    // Views, comparisons, the records themselves.
     let order = ["view", "compare", "record"];
     let place = |module: &Module| module.get(1).and_then(|room| order.iter().position(|name| name == room));
     let imports = imports(&found);
@@ -265,7 +265,7 @@ fn a_circle_is_found_through_what_a_folder_hands_on() {
     assert!(circles(&read()).is_empty());
 }
 
-/// The crates whose folders must not stand in a circle.
+/// The crates whose folders must not depend on each other in a cycle.
 const ROOTS: [&str; 14] = [
     "src",
     "python/src",
@@ -289,7 +289,7 @@ fn no_folders_stand_in_a_circle() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join(root);
         let mut found = BTreeMap::new();
         files(&root, &Module::new(), &mut found);
-        // A folder of the crate is a node; the crate's own pages and files beside the folders name what they hand on.
+        // A folder of the crate is a node; `lib.rs` and the other files next to the folders name what they re-export.
         let room = |module: &Module| {
             let name = module.first()?;
             root.join(name).is_dir().then(|| vec![name.clone()])
@@ -303,7 +303,7 @@ fn no_folders_stand_in_a_circle() {
     }
 }
 
-/// Files that stand in a circle, which is to be no longer than this.
+/// The files that are part of a cycle; this number may only fall.
 const CIRCLES: usize = 10;
 
 #[test]

@@ -1,4 +1,4 @@
-//! Devices in other processes: what a program may answer, and what becomes of one that breaks the protocol.
+//! Devices in other processes: the answers of programs, and the handling of programs that break the protocol.
 #![cfg(unix)]
 #![allow(missing_docs)]
 
@@ -12,10 +12,10 @@ use mxprobe_sim::SimBackend;
 const OPERATION: &str = "dot.m1n1k2.f32.bf16.bf16.f32";
 const SECOND: &str = "dot.m1n1k4.f32.bf16.bf16.f32";
 
-/// For what would else wait for ever.
+/// A time limit for what might otherwise wait forever.
 const LIMIT: Duration = Duration::from_secs(600);
 
-/// A program that is a shell script: it answers one request a line, and reads the operands of none.
+/// A shell script as a program: it answers one request per line, and does not read operands.
 fn script(text: &str, limit: Duration) -> Program {
     let text = text.to_owned();
     Program {
@@ -69,9 +69,9 @@ fn any_program_that_speaks_the_protocol_is_a_device() {
 #[test]
 fn a_program_that_lies_about_sizes_is_caught() {
     for (answer, words) in [
-        (r#"{"answer":"done","bytes":[5]}\n12345"#, "announced 5 bytes where at most 4 can follow"),
+        (r#"{"answer":"done","bytes":[5]}\n12345"#, "announced 5 bytes, at most 4 can follow"),
         (r#"{"answer":"done","bytes":[9999999999]}\n"#, "announced 9999999999 bytes"),
-        (r#"{"answer":"done","bytes":[3]}\n123"#, "3 bytes are no whole number of f32 elements"),
+        (r#"{"answer":"done","bytes":[3]}\n123"#, "3 bytes are not a whole number of f32 elements"),
         (r#"{"answer":"done","bytes":[2,2]}\n1234"#, "returned 2 parts instead of one"),
         (r#"{"answer":"done"}\n"#, "returned 0 parts instead of one"),
         (r#"{"answer":"done","bytes":[0]}\n"#, "returned 0 elements of f32 for 1 tiles"),
@@ -167,7 +167,7 @@ fn a_program_that_does_not_start_or_speaks_another_version_is_named() {
     assert!(silent.to_string().contains("ended with exit code 3"), "{silent}");
 }
 
-/// This program's own process of a device.
+/// `mxprobe worker`, this project's own device process.
 fn own() -> Program {
     let command = || {
         let mut command = Command::new(env!("CARGO_BIN_EXE_mxprobe"));
@@ -197,11 +197,11 @@ fn a_device_in_another_process_gives_the_same_bits() {
 #[cfg(feature = "fault-devices")]
 fn a_device_in_another_process_has_every_ability_of_the_device_there_but_dots_one_by_one() {
     let device = RemoteDevice::open(own(), "fault:able").unwrap();
-    // No message asks for these: a tile has the same bits.
+    // The protocol has no message for single dots: a tile gives the same bits.
     assert_eq!(mxprobe_conformance::dropped(&device), ["Matrices::dots"]);
 }
 
-/// Tiles of any bits, and of scales that are 1.
+/// Tiles of random bits, with scales of 1.
 fn random(operation: &Operation, tiles: usize) -> TileBatch {
     let mut random = Random(1);
     let mut batch = TileBatch::zeros(operation, tiles);

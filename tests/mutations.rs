@@ -1,4 +1,4 @@
-//! Reports and model files with something wrong in them are refused, and nothing else becomes of it.
+//! Damaged reports and model files are refused, without crashes or hangs.
 #![allow(missing_docs)]
 
 mod mutation;
@@ -57,7 +57,7 @@ fn read_report(bytes: &[u8]) {
     }
 }
 
-/// Reads a model and, where it is one, computes with it.
+/// Reads a model and, if it is valid, computes with it.
 fn read_model(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let model = match Model::parse("changed.toml", text, None) {
@@ -96,7 +96,7 @@ fn many_changed_models_are_read_or_refused() {
     survives(MANY / 3, models(), read_model);
 }
 
-/// Runs the command; it ends by itself, without a panic, and an error is one.
+/// Runs the command, which must exit without a panic and with at most one error.
 fn answers(arguments: &[&str], input: &Path) {
     let output = Command::new(env!("CARGO_BIN_EXE_mxprobe"))
         .args(arguments)

@@ -1,4 +1,4 @@
-//! A backend that lives outside of this workspace: the example is built from a folder of its own and asked.
+//! A backend outside this workspace: builds the example in a folder of its own and runs it.
 #![allow(missing_docs)]
 
 use std::{
@@ -12,7 +12,7 @@ fn text(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).unwrap()
 }
 
-/// Builds the example as a crate that has this one as a dependency. Its program.
+/// Builds the example as a crate that depends on this one, and returns the path of its program.
 fn build() -> std::path::PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("outside");
@@ -23,9 +23,9 @@ fn build() -> std::path::PathBuf {
     assert_eq!(manifest.matches("path = \"../..").count(), 2);
     fs::write(folder.join("Cargo.toml"), manifest.replace("path = \"../..", &format!("path = \"{own}"))).unwrap();
     fs::copy(example.join("src/main.rs"), folder.join("src/main.rs")).unwrap();
-    // The same versions as here, so that none has to be fetched.
+    // Use the same versions, so that nothing has to be fetched.
     fs::copy(root.join("Cargo.lock"), folder.join("Cargo.lock")).unwrap();
-    // Dependencies that this workspace compiles in the same way are taken from its target folder.
+    // Reuse dependencies that this workspace compiles in the same way.
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("it is in the target folder");
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
@@ -46,11 +46,11 @@ fn a_backend_of_another_crate_has_every_command() {
     let run = |arguments: &[&str]| text(&Command::new(&program).args(arguments).output().unwrap());
     let listed = run(&["list", "--backend", "systolic"]);
     assert!(listed.contains("Systolic array of 4×4 (software, 1 operation)"), "{listed}");
-    // In a process of its own, which is the same program.
+    // The device runs in its own process, started from the same program.
     let report = run(&["--device", "systolic:0", "--probe", "order", "--probe", "alignment.fraction_bits"]);
     assert!(report.contains("chain(c → p0…p7)"), "{report}");
     assert!(report.contains("rounded once, to 24 bits"), "{report}");
-    // And what is included stays.
+    // The included backends are still available.
     assert!(run(&["list", "--backend", "sim"]).contains("sim:h100"));
     let unknown = Command::new(&program).args(["list", "--backend", "tpu"]).output().unwrap();
     assert_eq!(unknown.status.code(), Some(2));

@@ -1,5 +1,5 @@
-//! Probing a model finds the model's own parameters: every shipped unit, and units that nobody has.
-#![allow(clippy::print_stdout, reason = "a test says what it ran")]
+//! Probing a model finds the model's own parameters: for every shipped unit, and for invented ones.
+#![allow(clippy::print_stdout, reason = "a test reports what it ran")]
 
 mod recovery;
 mod units;
@@ -65,7 +65,7 @@ fn the_main_findings_are_measured_on_the_main_units() {
         let mut check = Check { report: &report, name: format!("{name} {operation}"), wrong: Vec::new() };
         let (width, bits, below, rounding) = expected;
         for probe in core {
-            // A witness takes results of more bits than f16 has.
+            // A witness needs results with more bits than f16 has.
             if probe != "monotone" || id.d == Format::F32 {
                 check.is_measured(probe);
             }
@@ -114,7 +114,7 @@ fn probing_units_that_nobody_has_finds_their_parameters() {
         let device = ModelDevice::new(model.clone());
         let operation = device.operations().values().next().unwrap();
         let report: OperationReport = probe(&device, operation, None).into();
-        // Twelve terms cut to 19 bits make no sum longer than f32: how it would be rounded does not show.
+        // The sum of twelve terms cut to 19 bits fits into f32, so that its rounding does not show.
         let rounds = model.name != "nearest-19";
         for probe in
             ["order.tree", "alignment.fraction_bits", "rounding.result"].into_iter().take(if rounds { 3 } else { 2 })

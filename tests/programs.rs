@@ -1,4 +1,4 @@
-//! Programs as devices: `exec:` on every command, sizes that are left open, and what is said of a program that is wrong.
+//! Programs as devices: `exec:` with every command, operations of free sizes, and errors for programs that misbehave.
 #![cfg(unix)]
 #![allow(missing_docs)]
 
@@ -14,7 +14,7 @@ fn run(arguments: &[&str]) -> Output {
     Command::new(MXPROBE).args(arguments).env_remove("MXPROBE_DEVICE").output().unwrap()
 }
 
-/// Standard output of a run that ends with this exit code.
+/// The standard output of a command that ends with this exit code.
 fn text(code: i32, arguments: &[&str]) -> String {
     let output = run(arguments);
     let error = String::from_utf8_lossy(&output.stderr);
@@ -22,14 +22,14 @@ fn text(code: i32, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Standard error of a run that ends with this exit code.
+/// The standard error of a command that ends with this exit code.
 fn error(code: i32, arguments: &[&str]) -> String {
     let output = run(arguments);
     assert_eq!(output.status.code(), Some(code), "{arguments:?}: {output:?}");
     String::from_utf8(output.stderr).unwrap()
 }
 
-/// This program, with models for devices, of which one is chosen.
+/// A selector for one model that `mxprobe worker` offers as a device.
 fn model(name: &str) -> String {
     format!("exec:[sim:{name}] {MXPROBE} worker --backend sim")
 }
@@ -39,7 +39,7 @@ fn script(operations: &str, execute: &str) -> String {
     script_with(operations, execute, r#"echo '{"answer":"failed","message":"no"}'"#)
 }
 
-/// The same, with what it does on a request that the protocol does not have.
+/// The same, with a command to run on a request that is not part of the protocol.
 fn script_with(operations: &str, execute: &str, unknown: &str) -> String {
     let found = format!(
         r#"{{"answer":"found","protocol":"mxprobe-device/1","devices":[{{"name":"a script","operations":[{operations}]}}]}}"#
@@ -100,7 +100,7 @@ fn a_model_behind_a_program_is_probed_verified_and_computes_like_the_model() {
     assert!(listed.contains("model of NVIDIA A100"), "{listed}");
     assert!(text(0, &["conformance", "--device", &device, "--op", OPERATION]).contains("nothing is wrong"));
     let untimed = text(0, &["bench", "--device", &device, "--op", OPERATION]);
-    assert!(untimed.contains("unsupported: exec:[sim:a100] "), "it goes by the name that was given: {untimed}");
+    assert!(untimed.contains("unsupported: exec:[sim:a100] "), "it is called by the name that was given: {untimed}");
 }
 
 #[test]
@@ -113,12 +113,12 @@ fn sizes_that_an_operation_leaves_open_are_fixed_by_a_shape_or_by_an_id() {
         text(4, &["run", "--device", &device, "--op", "gemm.m1n2k4.f32.f16.f16.f32", "--format", "json", "-q"]);
     assert!(report.contains("\"gemm.m1n2k4.f32.f16.f16.f32\"") && !report.contains("m8n8k16"), "{report}");
     for (shape, words) in
-        [("0x1x1", "`0x1x1` is no shape"), ("8", "`8` is no shape"), ("1x1x1x1", "`1x1x1x1` is no shape")]
+        [("0x1x1", "`0x1x1` is not a shape"), ("8", "`8` is not a shape"), ("1x1x1x1", "`1x1x1x1` is not a shape")]
     {
         assert!(error(2, &["list", "--device", &device, "--shape", shape]).contains(words));
     }
     let none = error(2, &["list", "--device", "sim:h100", "--shape", "1x1x1"]);
-    assert!(none.contains("`--shape`: sim:h100 has no operation of free sizes"), "{none}");
+    assert!(none.contains("`--shape`: sim:h100 has no operation with free sizes"), "{none}");
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn a_program_that_is_not_there_or_is_no_device_is_one_clear_error() {
     for (code, device, words) in [
         (2, "exec", "`exec` names no program"),
         (2, "exec: ", "`exec:` names no program"),
-        (2, "exec:'x", "a quote that is not closed"),
+        (2, "exec:'x", "an unclosed quote"),
         (2, "exec:[a b", "has no `]`"),
         (2, "exec:no-such-program-of-anybody x", "the program `no-such-program-of-anybody` cannot be started"),
         (3, "exec:true", "`exec:true`: the device's process ended with exit code 0"),
@@ -164,14 +164,14 @@ fn a_program_that_hangs_or_lies_or_dies_is_named_and_ends_the_run_with_exit_code
         (r#"printf '{"answer":"failed","message":"no %s"}\n' room"#, "no room"),
     ] {
         let device = script(FREE, execute);
-        // In one line: a screen of 80 columns breaks a reason where it must.
+        // Joined into one line, because a screen of 80 columns wraps long reasons.
         let report = text(4, &["run", "--device", &device, "--timeout", "1", "-q"]);
         let report = report.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(report.contains(id) && report.contains(words), "{execute}: {report}");
         let said = text(1, &["conformance", "--device", &device, "--timeout", "1", "--format", "json"]);
         assert!(said.contains(words) && said.contains("\"layout\""), "{execute}: {said}");
     }
-    // One that hangs is named by every command that asks it.
+    // Every command that uses a program that hangs names it.
     let device = script(FREE, "sleep 600");
     for command in [&["identify", "--out", "/dev/null"][..], &["eval"]] {
         let output = Command::new(MXPROBE)
@@ -180,7 +180,7 @@ fn a_program_that_hangs_or_lies_or_dies_is_named_and_ends_the_run_with_exit_code
             .stdin(std::process::Stdio::null())
             .output()
             .unwrap();
-        // Nothing was asked of a device by no line.
+        // Without input, `eval` does not ask the device anything.
         assert_eq!(output.status.code(), Some(if command[0] == "eval" { 0 } else { 4 }), "{command:?}: {output:?}");
     }
 }
@@ -202,7 +202,11 @@ fn a_program_that_breaks_the_protocol_is_told_where_in_its_order() {
             "devices",
             "the name of the device `0` is empty",
         ),
-        (found(r#"{"name":"x","operations":["gemm.m1n1k1.f32"]}"#), "discover", "`gemm.m1n1k1.f32` is no operation id"),
+        (
+            found(r#"{"name":"x","operations":["gemm.m1n1k1.f32"]}"#),
+            "discover",
+            "`gemm.m1n1k1.f32` is not an operation id",
+        ),
         (
             found(&format!(r#"{{"name":"x","operations":[{FREE}]}},{{"name":"y","operations":[{FREE}]}}"#)),
             "devices",

@@ -11,7 +11,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Runs a program that has to succeed.
+/// Runs a program, which must succeed, and returns its standard output.
 fn run(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -20,12 +20,12 @@ fn run(command: &mut Command) -> String {
     out
 }
 
-/// The environment of `scripts/python-tools`.
+/// The Python environment of `scripts/python-tools`.
 fn tools() -> PathBuf {
     env::var_os("MXPROBE_PYTHON_TOOLS").map_or_else(|| root().join(".python"), PathBuf::from)
 }
 
-/// Makes a fresh environment, which sees what `scripts/python-tools` fetched and has the package installed.
+/// Creates a fresh environment that sees the packages of `scripts/python-tools`, and installs the package into it.
 fn installed() -> PathBuf {
     let tools = tools();
     let python = tools.join("bin/python");
@@ -38,7 +38,7 @@ fn installed() -> PathBuf {
     };
     let own = fresh.join("bin/python");
     fs::write(packages(&own).join("tools.pth"), packages(&python).to_str().unwrap()).unwrap();
-    // Compiled as these tests are, so that cargo finds most of it made.
+    // With the profile and target folder of these tests, so that cargo reuses most of their build.
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("it is in the target folder");
     let path = env::join_paths(
         [tools.join("bin")].into_iter().chain(env::split_paths(&env::var_os("PATH").unwrap_or_default())),
@@ -57,7 +57,7 @@ fn installed() -> PathBuf {
     pip.args(["--no-compile", "--disable-pip-version-check"]).arg(root().join("python"));
     pip.env("PATH", path.unwrap()).env("CARGO_TARGET_DIR", target);
     pip.env("MATURIN_PEP517_ARGS", "--profile dev --offline --locked --features as-in-tests");
-    // What cargo says to a program that it runs is not meant for the cargo that this starts.
+    // Variables that cargo sets for this test must not reach the cargo that pip starts.
     for (name, _) in env::vars_os() {
         let name = name.to_string_lossy().into_owned();
         if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST") || name == "CARGO_CRATE_NAME" {
@@ -104,7 +104,7 @@ fn the_package_s_test_compiles_dependencies_as_the_workspace_s_tests_do() {
     let workspace = compiled(&["--workspace", "--all-features", "--edges", "normal,build,dev"]);
     let package = compiled(&["--package", "mxprobe-python", "--features", "as-in-tests", "--edges", "normal,build"]);
     let own = |line: &&String| !line.starts_with("mxprobe-python ");
-    // What differs is compiled twice, and all that depends on it: the feature `as-in-tests` is to make it equal.
+    // A package with other features is compiled again, with all its dependents; the feature `as-in-tests` prevents it.
     let other: Vec<&String> = package.iter().filter(own).filter(|line| !workspace.contains(line)).collect();
     assert!(package.len() > 80 && other.is_empty(), "{other:#?}");
 }

@@ -1,4 +1,4 @@
-//! What the README shows is so: its table of findings, its commands, the files it speaks of.
+//! The README and the documents are current: tables, commands, links to files.
 
 use std::{
     fmt::Write as _,
@@ -23,7 +23,7 @@ fn text(output: Output) -> String {
     String::from_utf8(output.stdout).expect("UTF-8")
 }
 
-/// The files of a directory of the project with this extension, in the order of their names.
+/// The files of a directory of the project with this extension, sorted by name.
 fn files(directory: &str, extension: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(root().join(directory)).expect(directory).map(|entry| entry.expect("an entry").path());
     let mut files: Vec<PathBuf> =
@@ -36,8 +36,8 @@ fn name(path: &Path) -> &str {
     path.file_name().and_then(|name| name.to_str()).expect("UTF-8")
 }
 
-/// The first of the tables at a glance that `mxprobe report` makes of each report, one below the other, with the device
-/// and its driver before each row.
+/// The first at-a-glance table that `mxprobe report` makes of each report, one below the other, with the device and its
+/// driver in front of each row.
 fn findings() -> String {
     let mut table = String::new();
     for path in files("results", "json") {
@@ -63,7 +63,7 @@ fn findings() -> String {
     table
 }
 
-/// What stands between the marks of this name in a document must be this; blessing writes it there.
+/// Fails unless the text between the marks of this name in a document is `wanted`; blessing writes it there.
 fn assert_between_marks(path: &str, name: &str, wanted: &str) {
     let [begin, end] = ["begin", "end"].map(|mark| format!("<!-- {name}: {mark} -->\n"));
     let document = read(path);
@@ -91,7 +91,7 @@ const SUMS: [(&str, &str, &[&str]); 4] = [
     ("fp8→f32", "fp8", &["*.f32.e4m3.e4m3.f32*", "*.f32.e4m3fnuz.e4m3fnuz.f32*"]),
 ];
 
-/// What a summary says of one kind of sums in one unit: `25, 16 at once, RZ`.
+/// A summary's line for one kind of sums in one unit: `25, 16 at once, RZ`.
 fn kept(summary: &Value, kinds: &str) -> String {
     let rows = summary["rows"].as_array().expect("rows");
     let is_meant = |row: &&Value| {
@@ -103,7 +103,7 @@ fn kept(summary: &Value, kinds: &str) -> String {
     };
     let of = |unit: &str| -> Vec<&Value> { rows.iter().filter(is_meant).filter(|row| row["unit"] == unit).collect() };
     let found = if of("matrix").is_empty() { of("vector") } else { of("matrix") };
-    // Shapes that scalar instructions compute are left out beside those of the unit.
+    // Shapes that scalar instructions compute are omitted when the unit has others.
     let is_minor = |row: &&&Value| row["shape"].is_string() && row["products_at_once"] == 1;
     let major: Vec<&Value> = found.iter().filter(|row| !is_minor(row)).copied().collect();
     let several = major.len() > 1;
@@ -125,7 +125,7 @@ fn words(list: &Value) -> String {
     list.as_array().expect("a list").iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" ")
 }
 
-/// The bits that every known unit keeps: models are probed, and reports of hardware read.
+/// The bits that every known unit keeps: from probing models, and from reports of hardware.
 fn bits() -> String {
     let heads: Vec<&str> = SUMS.iter().map(|(head, ..)| *head).collect();
     let mut table = format!("| unit | from | {} |\n|---|---|{}\n", heads.join(" | "), "---|".repeat(heads.len()));
@@ -146,7 +146,7 @@ fn bits() -> String {
             command.args(["--probe", probe]);
         }
         let output = command.output().expect("it starts");
-        // A unit of integers alone has none of these.
+        // A unit that only has integer operations has none of these.
         let Ok(report) = serde_json::from_slice::<Value>(&output.stdout) else { continue };
         let title = report["device"]["name"].as_str().expect("a name").trim_start_matches("model of ").to_owned();
         line(&title, "model", &report["summary"]);
@@ -165,8 +165,7 @@ fn the_table_of_bits_is_what_models_and_reports_say() {
     assert_between_marks("README.md", "bits", &bits());
 }
 
-/// Runs the commands of a tutorial, and looks for what it shows of their output: lines behind each other, `…` for what is left
-/// out.
+/// Runs the commands of a tutorial and checks that they print the lines it shows, in order; `…` marks omitted lines.
 fn follow(document: &str) -> usize {
     let folder = tempfile::tempdir().expect("a folder");
     let program = Path::new(env!("CARGO_BIN_EXE_mxprobe"));
@@ -216,7 +215,7 @@ fn the_tables_of_an_adders_parameters_are_what_the_reader_reads() {
     assert_between_marks("docs/model-format.md", "parameters", &tables);
 }
 
-/// What `explain` says below its head: of probes and what else a report has, and of terms.
+/// The output of `explain --all` below its title: entries on probes and other parts of a report, and entries on terms.
 fn explained() -> (String, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_mxprobe"));
     let document = text(command.args(["explain", "--all", "--format", "markdown"]).output().expect("it starts"));
@@ -230,9 +229,9 @@ fn explained() -> (String, String) {
 fn probes() -> String {
     let (entries, _) = explained();
     format!(
-        "# How each probe works\n\nAnd what formats, families of operations and fields of a report are. This is what \
-         `mxprobe explain --all --format markdown`\nprints; `mxprobe explain NAME` says one. What no probe can see: \
-         [limits](limits.md).\n\n{entries}"
+        "# How each probe works\n\nWith the formats, families of operations and fields of a report. This is the output of \
+         `mxprobe explain --all --format markdown`;\n`mxprobe explain NAME` prints one entry. [Limits](limits.md) lists \
+         what no probe can see.\n\n{entries}"
     )
 }
 
@@ -242,7 +241,7 @@ fn glossary() -> String {
     let terms = terms.replace("\n### ", "\n## ");
     let terms = terms.strip_prefix("### ").map_or(terms.clone(), |rest| format!("## {rest}"));
     format!(
-        "# Glossary\n\nTerms of the field, as `mxprobe explain TERM` says them, made from `src/glossary/words.toml`. Probes, formats and \
+        "# Glossary\n\nTerms of the field, as `mxprobe explain TERM` prints them, from `src/glossary/words.toml`. Probes, formats and \
          families of operations\nare in [probes](probes.md).\n\n{terms}"
     )
 }
@@ -268,7 +267,7 @@ fn the_glossary_is_what_the_command_says_of_terms() {
     assert_is("docs/glossary.md", &glossary);
 }
 
-/// A number of a report, as a power of two where its digits say nothing.
+/// A number of a report, as a power of two if it is large.
 fn short(number: &Value) -> String {
     let text = number.as_str().expect("a number as text");
     match text.parse::<f64>() {
@@ -360,7 +359,7 @@ fn every_document_is_named_and_every_link_leads_somewhere() {
     for entry in fs::read_dir(root().join("examples")).unwrap() {
         let entry = entry.unwrap();
         let name = entry.file_name().into_string().unwrap();
-        // A crate of its own, an example of this one, or a folder of programs.
+        // A separate crate, an example of this one, or a folder of programs.
         let path = entry.path();
         let commands = if path.join("Cargo.toml").exists() {
             vec![format!("--manifest-path examples/{name}/Cargo.toml")]

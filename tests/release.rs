@@ -1,4 +1,5 @@
-//! What a release promises: licences of dependencies, the minimum Rust version, nothing but Rust to build, one version.
+//! The promises of a release: licences of dependencies, the minimum Rust version, no build tools besides Rust, one
+//! version.
 #![allow(clippy::print_stderr)]
 
 use std::{
@@ -23,8 +24,8 @@ fn strings(list: &toml::Value) -> Vec<&str> {
     list.as_array().expect("a list").iter().map(|item| item.as_str().expect("a string")).collect()
 }
 
-/// What cargo knows of the dependencies on every platform, and whether it is every one: without a network it knows only
-/// those that were fetched, and those of this platform were.
+/// The output of `cargo metadata`, and whether it covers every platform: without a network cargo knows only the
+/// packages that were fetched, which are at least those of this platform.
 fn metadata() -> (Value, bool) {
     let ask = |platform: &[&str]| {
         let fixed = ["metadata", "--offline", "--locked", "--all-features", "--format-version", "1"];
@@ -53,10 +54,10 @@ fn name(package: &Value) -> String {
     format!("{} {}", package["name"].as_str().expect("a name"), package["version"].as_str().expect("a version"))
 }
 
-/// The licences that `deny.toml` allows, each with those of these packages that need it.
+/// The licences that `deny.toml` allows, each with the packages that need it.
 ///
 /// # Errors
-/// Names a package whose licence is missing, no SPDX expression, or not among those allowed.
+/// If a package's licence is missing, not an SPDX expression, or not allowed. The message names the package.
 fn licences_used(packages: &[Value], allowed: &[&str]) -> Result<BTreeMap<String, BTreeSet<String>>, String> {
     let licensees: Vec<Licensee> = allowed.iter().map(|text| Licensee::parse(text).expect("an SPDX licence")).collect();
     let mut used: BTreeMap<String, BTreeSet<String>> =
@@ -88,7 +89,7 @@ fn each_dependency_has_a_licence_that_is_allowed_and_each_allowance_is_needed() 
     let allowed = strings(&deny["licenses"]["allow"]);
     let (metadata, every) = metadata();
     let used = licences_used(packages(&metadata), &allowed).unwrap_or_else(|error| panic!("{error}"));
-    // Either of two that are allowed may stand for the other, as in most packages; those two are our own licences.
+    // Most packages offer both of our own licences, so that either of the two may go unused.
     let idle = used.iter().filter(|(text, by)| by.is_empty() && !["MIT", "Apache-2.0"].contains(&text.as_str()));
     let idle: Vec<&String> = idle.map(|(text, _)| text).collect();
     assert!(!every || idle.is_empty(), "nothing needs {idle:?}");
@@ -130,7 +131,7 @@ fn nothing_that_needs_more_than_rust_to_build_is_a_dependency() {
     }
 }
 
-/// A version as three numbers; what is left out is zero.
+/// A version as three numbers; missing parts are zero.
 fn version(text: &str) -> [u32; 3] {
     let mut parts = text.split('.').map(|part| part.parse().unwrap_or_else(|_| panic!("{text}")));
     std::array::from_fn(|_| parts.next().unwrap_or(0))
@@ -142,7 +143,7 @@ fn no_dependency_needs_a_newer_rust_than_this_project_says() {
     assert!(version("1.9") < version("1.10.0") && version("1.89") == version("1.89.0"));
     for package in packages(&metadata().0) {
         let Some(theirs) = package["rust_version"].as_str() else { continue };
-        assert!(version(theirs) <= version(ours), "{} needs Rust {theirs}, and {ours} is promised", name(package));
+        assert!(version(theirs) <= version(ours), "{} needs Rust {theirs}, but {ours} is promised", name(package));
     }
 }
 
@@ -164,7 +165,7 @@ fn the_citation_and_the_changelog_name_this_version() {
     let changelog = fs::read_to_string(root().join("CHANGELOG.md")).unwrap();
     let newest = changelog.lines().find_map(|line| line.strip_prefix("## ")).unwrap();
     assert_eq!(newest.split([',', ' ']).next(), Some(version), "CHANGELOG.md");
-    // A released version has its day in both.
+    // For a released version, both have the date.
     let day = newest.split_once(", ").map(|(_, day)| day).filter(|day| *day != "not yet released");
     let cited = citation.lines().find_map(|line| line.strip_prefix("date-released: "));
     assert_eq!(cited, day, "the day of release in CITATION.cff and in CHANGELOG.md");

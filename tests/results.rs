@@ -1,4 +1,4 @@
-//! The reports in `results/` are what this version reads, and can be shown.
+//! This version reads and renders the reports in `results/`.
 
 use std::{fs, path::Path, process::Command};
 
@@ -20,7 +20,7 @@ fn every_report_in_results_is_valid_and_renders() {
         assert!(!is_emulated(&report), "{}: a double answered, and results/ is for devices", path.display());
         reports += 1;
     }
-    assert!(reports > 0, "there are no reports");
+    assert!(reports > 0, "no reports in results/");
 }
 
 /// Whether any device of a report, or of an array of them, is a double.
@@ -38,6 +38,6 @@ fn the_published_schemas_are_those_that_the_command_prints() {
         let output = Command::new(env!("CARGO_BIN_EXE_mxprobe")).args(["schema", of]).output().expect("it starts");
         let published = fs::read_to_string(&path).expect("the schema is published");
         let printed = String::from_utf8(output.stdout).expect("UTF-8");
-        assert_eq!(published, printed, "write it anew: cargo run -- schema {of} >results/schema/{of}-1.json");
+        assert_eq!(published, printed, "regenerate it: cargo run -- schema {of} >results/schema/{of}-1.json");
     }
 }

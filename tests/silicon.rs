@@ -2,7 +2,7 @@
 //!
 //! The long run:
 //! `cargo test --release --test silicon -- --ignored --nocapture`.
-#![allow(clippy::print_stdout, reason = "a test says what it ran")]
+#![allow(clippy::print_stdout, reason = "a test reports what it ran")]
 #![cfg(feature = "cpu")]
 
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use mxprobe_api::{Backend, Device, Elements, Format, Operation, Random, Rounding
 use mxprobe_models::load;
 use mxprobe_sim::ModelDevice;
 
-/// Bits of one class of values: the classes differ in where exponents lie and how long significands are.
+/// A random value of one class: the classes differ in the range of exponents and the length of significands.
 fn bits(random: &mut Random, format: Format, class: u64) -> u64 {
     let bits = random.bits() & format.mask();
     let Some(float) = format.as_float() else {
@@ -51,7 +51,7 @@ fn fill(elements: &mut Elements, random: &mut Random, class: u64) {
     }
 }
 
-/// So many dots of every operation of the CPU against its model; returns how many operations were compared.
+/// Compares `dots` dots of every operation of the CPU with its model; returns the number of operations.
 fn compare(dots: usize) -> usize {
     let found = mxprobe_cpu::CpuBackend::new().discover();
     let mut compared = 0;
@@ -111,7 +111,7 @@ fn the_cpus_units_equal_their_models() {
     println!("{compared} operations of this CPU were compared");
 }
 
-/// Every way to use words and to add, of products of any size, on the CPU's units and on their models.
+/// Every split into words and every accumulation, in products of any size, on the CPU's units and on their models.
 #[test]
 #[cfg_attr(not(dot_units), ignore = "this CPU has neither dot products nor tiles")]
 fn whole_products_on_the_cpus_units_equal_those_on_their_models() {
@@ -166,7 +166,7 @@ fn whole_products_on_the_cpus_units_equal_those_on_their_models() {
 }
 
 #[test]
-#[ignore = "ten million dots an operation: for release builds"]
+#[ignore = "ten million dots per operation: for release builds"]
 fn the_cpus_units_equal_their_models_on_ten_million_dots() {
     println!("{} operations of this CPU were compared", compare(10_000_000));
 }

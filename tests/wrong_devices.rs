@@ -1,4 +1,4 @@
-//! The probes tell wrong devices from right ones: for each fault, the finding that shows it, and on which operations.
+//! The probes tell wrong devices from right ones: for each fault, the finding that shows it, and the operations.
 
 use std::collections::BTreeMap;
 
@@ -26,25 +26,25 @@ const SCALED_BY_POWERS: &str = "rtx5090/mma.m16n8k64.f32.e2m1.e2m1.f32.block16.u
 /// Operations of every kind.
 const ALL: &[&str] =
     &[F16, F16_TO_F16, FP8, S8, S8_CLAMPED, AMPERE, VOLTA, AMX, AMX_INTEGERS, LANES, SCALED, SCALED_BY_POWERS];
-/// Those with more than one row, column and k: others are their own transposes.
+/// Operations with more than one row, column and k: matrices of others are their own transposes.
 const MATRICES: &[&str] = &[F16, F16_TO_F16, FP8, S8, S8_CLAMPED, AMPERE, VOLTA, AMX, AMX_INTEGERS, SCALED];
 const INTEGERS: &[&str] = &[S8, S8_CLAMPED, AMX_INTEGERS];
-/// Tensor cores with a grid on which terms are cut.
+/// Operations of tensor cores, which cut terms to a grid.
 const CUT: &[&str] = &[F16, F16_TO_F16, FP8, AMPERE, VOLTA];
 
-/// What a finding says of the wrong device.
+/// The finding on a wrong device.
 #[derive(Clone, Copy)]
 enum Says {
     /// This value, as JSON, measured.
     Value(&'static str),
-    /// Another value than of the right device, measured.
+    /// A value other than the right device's, measured.
     Other,
     /// The device failed.
     Failed,
 }
 use Says::{Failed, Other, Value};
 
-/// The fault, the finding that shows it, what that says, and of which operations.
+/// The fault, the probe whose finding shows it, that finding, and the operations.
 const SHOWN: &[(&str, &str, Says, &[&str])] = &[
     ("all-zeros", "self_test", Failed, ALL),
     ("one-fraction-bit-fewer", "alignment.fraction_bits", Value("24"), &[F16, F16_TO_F16]),
@@ -54,7 +54,7 @@ const SHOWN: &[(&str, &str, Says, &[&str])] = &[
     ("one-fraction-bit-fewer", "alignment.fraction_bits", Value("34"), &[SCALED_BY_POWERS, SCALED]),
     ("one-fraction-bit-fewer", "rounding.fraction_bits", Value("22"), &[AMX, LANES]),
     ("one-fraction-bit-more", "alignment.fraction_bits", Value("26"), &[F16]),
-    // As many as the formats can show.
+    // As many bits as the formats can show.
     ("one-fraction-bit-more", "alignment.fraction_bits", Value(r#"{"exact_over":26}"#), &[F16_TO_F16]),
     ("one-fraction-bit-more", "alignment.fraction_bits", Value("14"), &[FP8]),
     ("one-fraction-bit-more", "alignment.fraction_bits", Value("25"), &[AMPERE]),
@@ -143,7 +143,7 @@ fn of_right(text: &str) -> OperationReport {
     report(&SimBackend, model, id)
 }
 
-/// Outcome and value of every finding.
+/// The probe, outcome and value of every finding.
 fn answers(report: &OperationReport) -> Vec<(&str, Outcome, Option<&serde_json::Value>)> {
     report.findings.iter().map(|finding| (&*finding.probe, finding.outcome, finding.value.as_ref())).collect()
 }
@@ -177,7 +177,7 @@ fn every_fault_shows_in_the_named_finding() {
 
 #[test]
 fn every_fault_that_returns_is_in_the_table() {
-    // A panic is no answer: only a process of its own holds it.
+    // A panic does not return either: it needs a process of its own.
     for fault in FAULTS.iter().filter(|fault| !fault.never_returns() && fault.name != "panic") {
         assert!(SHOWN.iter().any(|(name, ..)| *name == fault.name), "{} is not in the table", fault.name);
     }

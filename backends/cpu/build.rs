@@ -1,4 +1,4 @@
-//! Tells tests what this machine has, so that those that cannot run are ignored with their reason.
+//! Detects what this machine has, so that tests that cannot run are ignored with a reason.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

@@ -1,4 +1,4 @@
-//! Tells tests whether NVIDIA's assembler is there, so that those that need it are ignored with their reason otherwise.
+//! Detects NVIDIA's assembler, so that tests that need it are ignored with a reason if it is missing.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

@@ -20,7 +20,8 @@ mutable struct Model
     end
 end
 
-# D = A·B in Float32. Julia keeps matrices by columns and mxprobe by rows: the transposed product, B'·A', needs no copy.
+# D = A·B in Float32. Julia stores matrices by columns and mxprobe by rows: the transposed product, B'·A', needs no
+# copy.
 function matmul(model::Model, operation::AbstractString, A::Matrix{Float16}, B::Matrix{Float16})
     (m, k), n = size(A), size(B, 2)
     k == size(B, 1) || throw(DimensionMismatch("A is $m×$k, B $(size(B, 1))×$n"))

@@ -4,7 +4,7 @@
  *     mex -I../include mxprobe_matmul.c -L../../target/release -lmxprobe_c
  *     D = mxprobe_matmul('h100', 'f16->f32', A, B)
  *
- * MATLAB keeps matrices by columns and mxprobe by rows: the transposed product, B' A', needs no copy.
+ * MATLAB stores matrices by columns and mxprobe by rows: the transposed product, B' A', needs no copy.
  */
 #include "mex.h"
 #include "mxprobe.h"
@@ -23,10 +23,10 @@ void mexFunction(int results, mxArray *result[], int count, const mxArray *given
     if (mxprobe_model_find(model, operation, &of) || of.a_bytes != 2 || of.b_bytes != 2 || of.d_bytes != 4) {
         const char *why = mxprobe_last_error();
         mxprobe_model_free(model);
-        mexErrMsgIdAndTxt("mxprobe:operation", "%s", why ? why : "A and B are not of 16 bits, or D not of 32");
+        mexErrMsgIdAndTxt("mxprobe:operation", "%s", why ? why : "A and B must have 16 bits, and D 32");
     }
     result[0] = mxCreateNumericMatrix(m, n, mxSINGLE_CLASS, mxREAL);
-    /* By rows, B' is n x k, A' k x m and D' n x m. */
+    /* In row-major order, B' is n x k, A' k x m and D' n x m. */
     int failed = mxprobe_matmul(model, operation, n, m, k, mxGetData(given[3]), mxGetData(given[2]), NULL, NULL, NULL,
                                 mxGetData(result[0]), 0);
     mxprobe_model_free(model);

@@ -1,4 +1,4 @@
-//! The border to C: errors are kept for `mxprobe_last_error`, and panics end here.
+//! The boundary to C: keeps errors for `mxprobe_last_error`, and catches panics.
 
 use std::{
     any::Any,
@@ -14,14 +14,14 @@ thread_local! {
     static LAST: RefCell<Option<CString>> = const { RefCell::new(None) };
 }
 
-/// Why the last guarded call of this thread failed, or null.
+/// Why the last guarded call of this thread failed; null if it succeeded.
 pub(crate) fn last_error() -> *const c_char {
     LAST.with(|last| last.borrow().as_ref().map_or(ptr::null(), |text| text.as_ptr()))
 }
 
-/// The result of a call; after an error or a panic, which is kept, `failed`.
+/// Runs a call and returns its result; after an error or a panic, which is kept, returns `failed`.
 pub(crate) fn guarded<T>(failed: T, call: impl FnOnce() -> Result<T, Error>) -> T {
-    // A call has its operands for itself, so that a panic leaves nothing half changed.
+    // A call owns its operands, so that a panic leaves nothing half changed.
     let result = catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| Err(Error::driver(words(panic.as_ref()))));
     let (found, error) = match result {
         Ok(found) => (found, None),
@@ -32,7 +32,7 @@ pub(crate) fn guarded<T>(failed: T, call: impl FnOnce() -> Result<T, Error>) -> 
     found
 }
 
-/// Makes a call that says nothing.
+/// Runs a call without touching the last error.
 pub(crate) fn quietly(call: impl FnOnce()) {
     let _ = catch_unwind(AssertUnwindSafe(call));
 }
@@ -51,7 +51,7 @@ mod tests {
 
     fn last() -> Option<String> {
         let pointer = last_error();
-        // SAFETY: the text of this thread, which makes no other call meanwhile.
+        // SAFETY: the text belongs to this thread, which makes no other call meanwhile.
         (!pointer.is_null()).then(|| unsafe { CStr::from_ptr(pointer) }.to_str().unwrap().to_owned())
     }
 
@@ -63,7 +63,7 @@ mod tests {
         assert_eq!(last(), None);
         assert_eq!(guarded(-1, || Err(Error::invalid("a\0b"))), -1);
         assert_eq!(last().as_deref(), Some("a\u{fffd}b"));
-        // Of another thread nothing is seen.
+        // Errors of another thread are not visible.
         std::thread::spawn(|| assert_eq!(last(), None)).join().unwrap();
     }
 }

@@ -1,6 +1,6 @@
-//! The C interface: `include/mxprobe.h` says what each function does.
+//! The C interface; `include/mxprobe.h` documents each function.
 //!
-//! Nothing unwinds into C: a panic is an error like any other. Errors are kept a thread.
+//! Panics do not unwind into C: they are reported as errors. The last error is kept per thread.
 
 mod guard;
 
@@ -14,12 +14,12 @@ use mxprobe_models::{Dot, Evaluator, Model, load};
 
 use guard::guarded;
 
-/// A model, as C holds it.
+/// A model behind C's pointer.
 pub struct LoadedModel {
     model: Model,
 }
 
-/// One operation, as `mxprobe_operation` of the header.
+/// One operation, laid out like `mxprobe_operation` in the header.
 #[repr(C)]
 #[derive(Clone, Debug)]
 pub struct OperationRecord {
@@ -37,9 +37,9 @@ pub struct OperationRecord {
     pub c_bytes: u32,
     /// Bytes of an element of D.
     pub d_bytes: u32,
-    /// Consecutive k that share a scale, or 0.
+    /// Consecutive k that share a scale; 0 without block scales.
     pub block: u32,
-    /// Bytes of a scale, or 0.
+    /// Bytes of a scale; 0 without block scales.
     pub scale_bytes: u32,
     /// The format of A.
     pub a: [c_char; 16],
@@ -49,7 +49,7 @@ pub struct OperationRecord {
     pub c: [c_char; 16],
     /// The format of D.
     pub d: [c_char; 16],
-    /// The format of scales, or empty.
+    /// The format of scales; empty without block scales.
     pub scale: [c_char; 16],
     /// The id.
     pub id: [c_char; 128],
@@ -80,7 +80,7 @@ impl OperationRecord {
     }
 }
 
-/// A text with a zero behind it in an array.
+/// Copies a text into an array and terminates it with a zero.
 fn text<const N: usize>(words: &str) -> Result<[c_char; N], Error> {
     if words.len() >= N {
         return Err(Error::invalid(format!("`{words}` is longer than {} bytes", N - 1)));
@@ -90,10 +90,10 @@ fn text<const N: usize>(words: &str) -> Result<[c_char; N], Error> {
     Ok(found)
 }
 
-/// What a pointer to a text says.
+/// Reads a C string; `name` is what errors call it.
 ///
 /// # Safety
-/// `pointer` is null or points to a text that ends in a zero.
+/// `pointer` is null or points to a zero-terminated string.
 unsafe fn words<'a>(pointer: *const c_char, name: &str) -> Result<&'a str, Error> {
     if pointer.is_null() {
         return Err(Error::invalid(format!("{name} is NULL")));
@@ -112,15 +112,15 @@ unsafe fn model_of<'a>(model: *const LoadedModel) -> Result<&'a Model, Error> {
     unsafe { model.as_ref() }.map(|loaded| &loaded.model).ok_or_else(|| Error::invalid("the model is NULL"))
 }
 
-/// So many elements of a format from a pointer; +0 for null if there may be none.
+/// Copies `count` elements of a format; null gives +0 for `c`, and for other operands if `count` is 0.
 ///
 /// # Safety
-/// `pointer` is null or points to so many elements.
+/// `pointer` is null or points to `count` elements.
 unsafe fn elements(pointer: *const c_void, name: &str, format: Format, count: usize) -> Result<Elements, Error> {
     let length = count
         .checked_mul(format.storage_bytes())
         .filter(|length| isize::try_from(*length).is_ok())
-        .ok_or_else(|| Error::invalid(format!("{name} has {count} elements, more than memory has")))?;
+        .ok_or_else(|| Error::invalid(format!("{name} has {count} elements, which do not fit in memory")))?;
     if pointer.is_null() {
         return if name == "c" || count == 0 {
             Ok(Elements::zeros(format, count))
@@ -146,10 +146,10 @@ pub extern "C" fn mxprobe_last_error() -> *const c_char {
     guard::last_error()
 }
 
-/// The model of a name.
+/// Loads a model by name.
 ///
 /// # Safety
-/// `name` is null or a text that ends in a zero.
+/// `name` is null or a zero-terminated string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mxprobe_model_load(name: *const c_char) -> *mut LoadedModel {
     guarded(ptr::null_mut(), || {
@@ -168,12 +168,12 @@ pub unsafe extern "C" fn mxprobe_model_free(model: *mut LoadedModel) {
     if !model.is_null() {
         // SAFETY: as the caller promises.
         let model = unsafe { Box::from_raw(model) };
-        // What the call before said stays, so that an error can be shown after the model is gone.
+        // The last error is kept, so that it can be shown after the model is gone.
         guard::quietly(|| drop(model));
     }
 }
 
-/// How many operations a model has.
+/// The number of operations of a model.
 ///
 /// # Safety
 /// As for [`mxprobe_model_free`].
@@ -183,20 +183,20 @@ pub unsafe extern "C" fn mxprobe_model_operation_count(model: *const LoadedModel
     guarded(0, || Ok(unsafe { model_of(model)? }.operations.len()))
 }
 
-/// Writes an operation where C wants it.
+/// Writes an operation to C's memory.
 ///
 /// # Safety
 /// `into` is null or has room for one.
 unsafe fn put(operation: &Operation, into: *mut OperationRecord) -> Result<c_int, Error> {
     if into.is_null() {
-        return Err(Error::invalid("the place for the operation is NULL"));
+        return Err(Error::invalid("the operation to be written is NULL"));
     }
-    // SAFETY: as the caller promises; C aligned it as its own structure.
+    // SAFETY: as the caller promises; C aligns its own structure in the same way.
     unsafe { into.write(OperationRecord::of(operation)?) };
     Ok(0)
 }
 
-/// The operation of an index.
+/// Looks up an operation by index.
 ///
 /// # Safety
 /// As for [`mxprobe_model_free`]; `operation` is null or has room for one.
@@ -217,10 +217,10 @@ pub unsafe extern "C" fn mxprobe_model_operation(
     })
 }
 
-/// The operation that a name means.
+/// Looks up an operation by name.
 ///
 /// # Safety
-/// As for [`mxprobe_model_operation`]; `name` is null or a text that ends in a zero.
+/// As for [`mxprobe_model_operation`]; `name` is null or a zero-terminated string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mxprobe_model_find(
     model: *const LoadedModel,
@@ -235,7 +235,7 @@ pub unsafe extern "C" fn mxprobe_model_find(
     })
 }
 
-/// What both kinds of products take.
+/// The operands shared by both kinds of products.
 struct Given {
     evaluator: Evaluator,
     sizes: (usize, usize, usize),
@@ -248,8 +248,8 @@ struct Given {
 /// Reads the operands of an operation.
 ///
 /// # Safety
-/// Pointers are null or point to what the header says; `sizes` of `None` are one dot of the operation.
-#[allow(clippy::too_many_arguments, reason = "one for each of C's")]
+/// Pointers are null or as the header requires; if `sizes` is `None`, they describe one dot of the operation.
+#[allow(clippy::too_many_arguments, reason = "one for each parameter in C")]
 unsafe fn given(
     model: *const LoadedModel,
     operation: *const c_char,
@@ -265,7 +265,7 @@ unsafe fn given(
     let id = &model.operation_named(name)?.id;
     let (m, n, k) = sizes.unwrap_or((1, 1, id.shape.sizes().2));
     let count = |rows: usize, columns: usize| {
-        let too_many = || Error::invalid(format!("{rows} times {columns} elements are more than memory has"));
+        let too_many = || Error::invalid(format!("{rows} times {columns} elements do not fit in memory"));
         rows.checked_mul(columns).ok_or_else(too_many)
     };
     // SAFETY: as the caller promises.
@@ -293,7 +293,7 @@ unsafe fn given(
     Ok(Given { evaluator: Evaluator::new(model, id)?, sizes: (m, n, k), a, b, c, scales })
 }
 
-/// Copies a result to where C wants it.
+/// Copies a result to C's memory.
 ///
 /// # Safety
 /// `d` is null or has room for it.
@@ -301,7 +301,7 @@ unsafe fn give(found: &Elements, d: *mut c_void) -> Result<c_int, Error> {
     if d.is_null() && !found.is_empty() {
         return Err(Error::invalid("d is NULL"));
     }
-    // SAFETY: as the caller promises; operands were copied, so that nothing overlaps.
+    // SAFETY: as the caller promises; the operands were copied, so that nothing overlaps.
     unsafe { ptr::copy_nonoverlapping(found.bytes().as_ptr(), d.cast::<u8>(), found.bytes().len()) };
     Ok(0)
 }
@@ -309,9 +309,9 @@ unsafe fn give(found: &Elements, d: *mut c_void) -> Result<c_int, Error> {
 /// D = A·B + C.
 ///
 /// # Safety
-/// Pointers are null or point to what the header says.
+/// Pointers are null or as the header requires.
 #[unsafe(no_mangle)]
-#[allow(clippy::too_many_arguments, reason = "as the header has them")]
+#[allow(clippy::too_many_arguments, reason = "as in the header")]
 pub unsafe extern "C" fn mxprobe_matmul(
     model: *const LoadedModel,
     operation: *const c_char,
@@ -338,12 +338,12 @@ pub unsafe extern "C" fn mxprobe_matmul(
     })
 }
 
-/// d of one dot.
+/// Computes one dot.
 ///
 /// # Safety
-/// Pointers are null or point to what the header says.
+/// Pointers are null or as the header requires.
 #[unsafe(no_mangle)]
-#[allow(clippy::too_many_arguments, reason = "as the header has them")]
+#[allow(clippy::too_many_arguments, reason = "as in the header")]
 pub unsafe extern "C" fn mxprobe_dot(
     model: *const LoadedModel,
     operation: *const c_char,

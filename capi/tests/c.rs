@@ -1,4 +1,4 @@
-//! A program in C, compiled with the header, and linked with each form of the library.
+//! Compiles a C program against the header, and links it with each form of the library.
 #![allow(missing_docs)]
 #![cfg(unix)]
 
@@ -15,7 +15,7 @@ fn folder() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// A form of the library, which cargo puts beside this test or above it.
+/// Finds a form of the library, which cargo puts next to this test or one folder above.
 fn library(name: &str) -> PathBuf {
     let here = std::env::current_exe().unwrap();
     let mut folders = here.ancestors().skip(1).take(2);
@@ -59,7 +59,7 @@ fn a_program_in_c_may_have_the_library_inside() {
     assert_eq!(text(&Command::new(program).output().unwrap()), "every check held\n");
 }
 
-/// The functions that a text declares or defines: words that begin with `mxprobe_` before a parenthesis.
+/// The functions that a text declares or defines: words that start with `mxprobe_` and precede a parenthesis.
 fn functions(text: &str, before: &str) -> Vec<String> {
     let mut found: Vec<String> = text
         .match_indices("mxprobe_")

@@ -1,4 +1,4 @@
-/* What a program in C can do with models; prints what it found, and ends with 1 at the first thing that is wrong. */
+/* Exercises models from C; prints a line if every check holds, and exits with 1 at the first one that does not. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,8 +60,8 @@ int main(void) {
     float result = 0, zero = 0;
     CHECK(mxprobe_dot(h100, "f16->f32", a16, b16, &zero, NULL, NULL, &result) == 0 && result == ldexpf(1, 30));
 
-    /* Errors: each names the value, and the next call that goes well clears it. */
-    CHECK(mxprobe_model_load("h1000") == NULL && says("there is no model `h1000`"));
+    /* Errors: each message contains the value, and the next successful call clears it. */
+    CHECK(mxprobe_model_load("h1000") == NULL && says("unknown model `h1000`"));
     CHECK(mxprobe_model_load(NULL) == NULL && says("the name is NULL"));
     CHECK(mxprobe_model_load("\xff") == NULL && says("is not UTF-8"));
     CHECK(mxprobe_model_find(h100, "f99->f32", &of) == -1 && says("`f99`"));
@@ -75,7 +75,7 @@ int main(void) {
     CHECK(mxprobe_model_operation_count(NULL) == 0 && says("the model is NULL"));
     CHECK(mxprobe_model_operation_count(h100) == count && mxprobe_last_error() == NULL);
 
-    /* What was said stays when a model goes. */
+    /* The last error is kept when a model is freed. */
     CHECK(mxprobe_model_find(h100, "f99->f32", &of) == -1);
     mxprobe_model_free(h100);
     mxprobe_model_free(NULL);

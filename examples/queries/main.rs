@@ -1,4 +1,4 @@
-//! The questions of table 4 of arXiv:2502.15999, answered: a table of how long each takes, over 31 seeds.
+//! Answers the questions of table 4 of arXiv:2502.15999, and prints a table of how long each takes, over 31 seeds.
 //!
 //! ```text
 //! cargo run --release --example queries [-- DIRECTORY]
@@ -25,17 +25,17 @@ use mxprobe_models::Model;
 
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/queries/smt-paper.toml");
 
-/// Seeds over which the median is taken.
+/// The number of seeds over which the median is taken.
 const SEEDS: u64 = 31;
 
-/// A question: its name, the operation, and pairs of variants (none: the model itself) that have to be told apart.
+/// A question: its name, the operation, and pairs of variants (`None` is the model itself) to be told apart.
 struct Question {
     name: &'static str,
     id: &'static str,
     pairs: Vec<[Option<&'static str>; 2]>,
 }
 
-/// Every pair of the model itself and three variants.
+/// All pairs among the model itself and three variants.
 fn each_pair(of: [&'static str; 3]) -> Vec<[Option<&'static str>; 2]> {
     let all = [None, Some(of[0]), Some(of[1]), Some(of[2])];
     (0..4).flat_map(|one| (one + 1..4).map(move |other| [all[one], all[other]])).collect()
@@ -82,14 +82,14 @@ fn model(variant: Option<&str>) -> Result<Model, mxprobe_api::Error> {
     mxprobe_models::load(&variant.map_or_else(|| FILE.to_owned(), |variant| format!("{FILE}@{variant}")))
 }
 
-/// How a pair was decided: in words, with the median and the longest time.
+/// How a pair was decided: a description, with the median and the longest time.
 struct Answer {
     words: String,
     median: Duration,
     longest: Duration,
 }
 
-/// Tells a pair apart with so many seeds, or proves once that it is equal.
+/// Tells a pair apart with this many seeds, or proves once that it is equal.
 fn answer(comparison: &Comparison<'_>, seeds: u64) -> Result<Answer, String> {
     let mut times = Vec::new();
     let mut tries = Vec::new();

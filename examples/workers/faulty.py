@@ -1,9 +1,9 @@
-"""A device that is wrong in one way, chosen by its argument, to see what mxprobe says of it.
+"""A device with one fault, chosen by its argument, to see how mxprobe reports it.
 
     mxprobe conformance --device 'exec:python3 examples/workers/faulty.py stochastic'
 
-It does not use `mxprobe_worker.py`, which would not let most of these mistakes happen. Without an argument it is right:
-f32 in a chain from c, each product and then each sum rounded to f32.
+It does not use `mxprobe_worker.py`, which prevents most of these mistakes. Without an argument it is correct:
+an f32 chain that starts from c, each product and then each sum rounded to f32.
 """
 
 import array
@@ -15,18 +15,18 @@ import time
 
 FAULTS = {
     "none": "nothing is wrong",
-    # What it says of itself.
+    # How it describes itself.
     "silent": "never answers",
     "ends": "ends before it answers",
     "greets": "prints a line before each answer, which is allowed",
-    "not-json": "answers `discover` by a line that is not JSON",
-    "not-an-answer": "answers `discover` by `{\"answer\":\"here I am\"}`",
+    "not-json": "answers `discover` with a line that is not JSON",
+    "not-an-answer": "answers `discover` with `{\"answer\":\"here I am\"}`",
     "other-version": "speaks mxprobe-device/9",
     "no-devices": "has no devices",
     "no-name": "leaves out the device's name",
     "no-operations": "has no operations",
     "bad-id": "has an operation `matmul`",
-    "bad-format": "has an operation of the format fp32",
+    "bad-format": "has an operation with the format fp32",
     "refuses": "answers `failed` to `discover`",
     # How it answers `execute`.
     "hangs": "never answers `execute`",
@@ -34,8 +34,8 @@ FAULTS = {
     "aborts": "aborts at `execute`",
     "raises": "answers `failed` to `execute`",
     "silent-about-why": "answers `failed` without a message",
-    "rubbish": "answers `execute` by bytes that are not a message",
-    "endless": "answers `execute` by a line of 100 MiB that does not end",
+    "rubbish": "answers `execute` with bytes that are not a message",
+    "endless": "answers `execute` with a line of 100 MiB that does not end",
     "half": "ends in the middle of a part",
     "other-answer": "answers `execute` as if it were `open`",
     "fewer-bytes": "returns one element too few",
@@ -46,8 +46,8 @@ FAULTS = {
     "two-parts": "returns D in two parts",
     "no-part": "returns no part",
     "prints-inside": "prints between the line of an answer and its part",
-    "one-behind": "answers each `execute` with the result of the one before, if that has the same size",
-    # What it computes.
+    "one-behind": "answers each `execute` with the previous result, if that has the same size",
+    # How it computes.
     "stochastic": "flips the last bit of every result at random",
     "remembers": "adds 1 to the results of every second request",
     "first-tile": "computes the first tile of a request for all of them",
@@ -56,7 +56,7 @@ FAULTS = {
     "ignores-c": "leaves out c",
     "transposed-b": "reads B as n×k",
     "transposed-d": "writes D by columns",
-    "big-endian": "takes and returns elements of the other byte order",
+    "big-endian": "takes and returns elements in the other byte order",
     "fixed-shape": "computes with m = n = 8, whatever sizes are asked for",
 }
 
@@ -213,7 +213,7 @@ def chain(fault, value, tile, sizes, place, a, b):
 
 
 def rounded(value):
-    """A product or a sum of two f32, rounded to f32; that it was rounded to f64 before changes nothing."""
+    """A product or a sum of two f32, rounded to f32; the earlier rounding to f64 does not change the result."""
     return array.array("f", [value])[0]
 
 

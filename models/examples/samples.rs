@@ -1,4 +1,5 @@
-//! What a dot of a sample costs, one by one and eight side by side: `cargo run --release -p mxprobe-models --example samples`.
+//! Measures the cost of a dot of a sample, one by one and eight side by side:
+//! `cargo run --release -p mxprobe-models --example samples`.
 #![allow(clippy::print_stdout)]
 
 use std::{hint::black_box, time::Instant};
@@ -9,7 +10,7 @@ use mxprobe_models::{Dot, Evaluator, Path, Sample, shipped};
 const DOTS: usize = 4_000;
 const RUNS: usize = 25;
 
-/// Any finite value; zero in the place of others.
+/// Draws a finite value; infinities and NaN are replaced by zero.
 fn finite(format: Format, random: &mut Random) -> u64 {
     let bits = random.bits() & format.mask();
     if matches!(format.decode(bits), Decoded::Finite { .. }) { bits } else { 0 }

@@ -1,8 +1,8 @@
 //! Products per second of every path on one operation of each family: the table in `docs/performance.md`.
 //!
-//! `cargo run --release -p mxprobe-models --example throughput [-- WORD [SIDE [INPUTS]]]`, where WORD picks the rows that hold
-//! it, matrices in lanes are SIDE×SIDE instead of 128×512×512 (0: as they are), and INPUTS is `any` for any bits or `nan` for
-//! a NaN in every row of A.
+//! `cargo run --release -p mxprobe-models --example throughput [-- WORD [SIDE [INPUTS]]]`: WORD selects the rows that
+//! contain it, SIDE makes matrices in lanes SIDE×SIDE instead of 128×512×512 (0 keeps that size), and INPUTS is `any`
+//! for arbitrary bits or `nan` for a NaN in every row of A.
 #![allow(clippy::print_stdout, clippy::cast_precision_loss)]
 
 use std::time::Instant;
@@ -39,7 +39,7 @@ const OPERATIONS: [(&str, &str); 26] = [
     ("arm", "bfmmla.m2n2k4.f32.bf16.bf16.f32"),
 ];
 
-/// About the standard normal distribution: the sum of twelve uniform values.
+/// An approximately standard normal value: the sum of twelve uniform values.
 fn normal(random: &mut Random) -> f64 {
     (0..12).map(|_| (random.bits() >> 11) as f64 / 9_007_199_254_740_992.0).sum::<f64>() - 6.0
 }
@@ -87,7 +87,7 @@ fn main() {
             if evaluator.path() != path {
                 continue;
             }
-            // Fewer rows where the path is slow, so that one run takes some milliseconds.
+            // Fewer rows if the path is slow, so that one run takes a few milliseconds.
             let m = match path {
                 Path::Exact => 1,
                 Path::Scalar => 16,

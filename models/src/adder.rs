@@ -11,46 +11,46 @@ use crate::provenance::{Basis, Origin, Provenance};
 pub struct Adder {
     /// Its name in trees.
     pub name: String,
-    /// The rules that give the lowest bit kept: the highest of what they say. None: nothing is lost.
+    /// The rules for the lowest bit kept; the highest of their results applies. Empty: nothing is lost.
     pub grid: Vec<GridRule>,
-    /// What becomes of a term's bits below the grid.
+    /// How a term's bits below the grid are treated.
     pub below: Below,
-    /// So many more bits are lost of a value (c or an earlier rounded result) than of a product or a sum.
+    /// How many more bits a value (c or an earlier rounded result) loses than a product or a sum does.
     pub value_cut_bits: u32,
     /// When a value counts as 0 before bits are dropped.
     pub ignored_values: Option<IgnoredValues>,
-    /// The sum wraps beyond this many bits above the bit of the largest exponent; `None`: enough.
+    /// The number of carry bits above the bit of the largest exponent, beyond which the sum wraps. `None`: enough.
     pub carry_bits: Option<u32>,
-    /// The sum is cut to so many fraction bits once it is normalised, before it is rounded.
+    /// The number of fraction bits to which the sum is cut once it is normalised, before it is rounded.
     pub normalised_fraction_bits: Option<u32>,
-    /// The exponent never counts as less than this there.
+    /// The lowest exponent that this cut counts with.
     pub normalised_exponent_floor: Option<i32>,
-    /// What becomes of the bits lost there.
+    /// How the bits lost to this cut are treated.
     pub normalised_below: Below,
-    /// What block scales multiply.
+    /// The operands that block scales multiply.
     pub scale: Scale,
     /// A product of magnitude 2^128 or more is an infinity.
     pub product_overflow: bool,
-    /// What comes out.
+    /// The format of the result and how it is rounded.
     pub output: Output,
     /// The sign of a zero result.
     pub zero: ZeroSign,
-    /// NaN results.
+    /// The bits of NaN results.
     pub nan: NanRules,
     /// Where the values come from.
     pub provenance: Provenance,
 }
 
-/// One rule for the grid: the largest exponent of some terms, less the fraction bits kept.
+/// One rule for the grid: the largest exponent among some terms, minus the fraction bits kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GridRule {
-    /// The terms it looks at.
+    /// The terms considered.
     pub terms: Class,
-    /// How the exponent of a term is taken.
+    /// How the exponent of a term is defined.
     pub exponent: Exponent,
-    /// How many bits below that exponent are kept.
+    /// The number of bits kept below that exponent.
     pub fraction_bits: i32,
-    /// The exponent never counts as less than this; what sources call the exponent of a zero term.
+    /// The lowest value that the exponent counts as; sources call it the exponent of a zero term.
     pub exponent_floor: Option<i32>,
 }
 
@@ -61,31 +61,31 @@ pub enum Class {
     All,
     /// Products of a and b.
     Products,
-    /// c, and results that were rounded into a format.
+    /// c, and results that were rounded to a format.
     Values,
     /// Results that were not rounded (`output = "wide"`).
     Sums,
 }
 
-/// How the exponent of a term is taken.
+/// How the exponent of a term is defined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exponent {
     /// A product's is the sum of its operands' exponents, so its significand lies in [0, 4); a subnormal has the
     /// smallest normal exponent; an unrounded sum has the exponent of its own grid rule.
     Operands,
-    /// That of the leading one.
+    /// The exponent of the leading one.
     Leading,
 }
 
-/// What becomes of bits below a grid.
+/// How bits below a grid are treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Below {
     /// Dropped from the magnitude.
     Truncate,
     /// Rounded down, toward −∞.
     Floor,
-    /// Dropped from the magnitude; a term whose sign differs from that of the adder's value (c) is then added as its
-    /// one's complement, one unit less than its negation, even where it is a zero, unless every term is one.
+    /// Dropped from the magnitude. A term whose sign differs from that of the adder's value (c) is then added as its
+    /// one's complement, one unit less than its negation, even if the term is zero, unless all terms are.
     OnesComplement,
     /// Rounded to nearest, ties to even.
     Nearest,
@@ -96,7 +96,7 @@ pub enum Below {
 }
 
 impl Below {
-    /// The rounding of a result that does the same to the bits it drops, but for ties.
+    /// The rounding of a result that treats dropped bits the same way, except for ties.
     #[must_use]
     pub fn as_rounding(self) -> Rounding {
         match self {
@@ -108,54 +108,54 @@ impl Below {
     }
 }
 
-/// When a value is left out.
+/// When a value is ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IgnoredValues {
     /// Its leading bit lies more than this many places below the lowest bit kept of it.
     pub below_bits: i32,
-    /// Not where the grid is at this exponent or lower.
+    /// Does not apply if the grid is at this exponent or lower.
     pub unless_grid_at_most: Option<i32>,
 }
 
-/// What block scales multiply.
+/// The operands that block scales multiply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
-    /// Each product, whose exponent they join.
+    /// Each product; its exponent includes theirs.
     Products,
     /// The exact sum of the products; its exponent is that of the scales alone.
     Sum,
 }
 
-/// What an adder gives.
+/// The result of an adder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Output {
     /// The sum itself, unrounded, for another adder.
     Wide,
     /// A floating format.
     Float {
-        /// Which.
+        /// The format.
         format: Format,
-        /// Fraction bits kept of it; the rest of the format's are 0.
+        /// Fraction bits kept; the format's others are 0.
         fraction_bits: u32,
-        /// How it is rounded.
+        /// The rounding.
         rounding: Rounding,
-        /// What becomes of results beyond its range.
+        /// The treatment of results beyond its range.
         overflow: Overflow,
-        /// What becomes of results below its normal range.
+        /// The treatment of results below its normal range.
         subnormals: Subnormals,
     },
     /// An integer format.
     Integer {
-        /// Which.
+        /// The format.
         format: Format,
-        /// Results beyond its range become its nearest end; else they wrap.
+        /// Results beyond its range saturate; otherwise they wrap.
         saturates: bool,
     },
 }
 
 impl Output {
-    /// Results in a format: of a floating one rounded to nearest even, infinite beyond its range, with subnormals; of an
-    /// integer one wrapped.
+    /// The default output in a format. Floating-point results round to nearest even, overflow to infinity and keep
+    /// subnormals; integers wrap.
     #[must_use]
     pub fn in_format(format: Format) -> Self {
         if format.is_integer() {
@@ -174,17 +174,17 @@ impl Output {
 /// The sign of a zero result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ZeroSign {
-    /// As IEEE 754-2019, 6.3: the common sign of the terms where all are zeros of one sign; else +0, or −0 when
-    /// rounding down. A result that underflows keeps its sign.
+    /// As IEEE 754-2019, 6.3: if all terms are zeros of one sign, that sign; else +0, or −0 when rounding down. A
+    /// result that underflows keeps its sign.
     Ieee,
     /// Always +0.
     Positive,
 }
 
-/// Which NaN comes out.
+/// Which NaN is returned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NanRules {
-    /// Which cause decides where several are there.
+    /// The order of precedence of the causes.
     pub order: Vec<NanCause>,
     /// For a NaN in A or B: `None` gives the operand quieted, its payload kept at the top.
     pub operand: Option<u64>,
@@ -206,7 +206,7 @@ pub enum NanCause {
 }
 
 impl Adder {
-    /// Whether its result is rounded to that format or to none.
+    /// The format to which its result is rounded, or `None` if the result stays wide.
     #[must_use]
     pub fn output_format(&self) -> Option<Format> {
         match self.output {
@@ -215,13 +215,13 @@ impl Adder {
         }
     }
 
-    /// The floating format that it gives, if it gives one.
+    /// The floating format of its result, if it has one.
     #[must_use]
     pub fn float_format(&self) -> Option<Format> {
         if let Output::Float { format, .. } = self.output { Some(format) } else { None }
     }
 
-    /// An adder of this output that loses nothing before it rounds.
+    /// An adder with this output that loses nothing before it rounds.
     #[must_use]
     pub fn exact(name: &str, output: Output, nan: NanRules) -> Self {
         Self {
@@ -247,7 +247,8 @@ impl Adder {
     }
 }
 
-/// Those of an unrounded sum, which gives no NaN: operands decide before values, and these before invalid operations.
+/// The rules of an unrounded sum, which returns no NaN: operands take precedence over values, and these over invalid
+/// operations.
 impl Default for NanRules {
     fn default() -> Self {
         let order = vec![NanCause::Operand, NanCause::Value, NanCause::Invalid];

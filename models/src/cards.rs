@@ -1,4 +1,4 @@
-//! Names of cards: which model is of the chip on a card.
+//! Card names, and the model of the chip on each card.
 
 use std::sync::LazyLock;
 
@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::{model::Model, shipped::shipped};
 
-/// What `cards.toml` says.
+/// The contents of `cards.toml`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
@@ -16,7 +16,7 @@ struct File {
     chip: Vec<Chip>,
 }
 
-/// Cards that one model is of.
+/// The cards with the chip of one model.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Chip {
@@ -31,15 +31,15 @@ static FILE: LazyLock<File> =
 /// A card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Card {
-    /// Its name, without that of its maker: `GeForce RTX 4090`.
+    /// Its name without the manufacturer's: `GeForce RTX 4090`.
     pub name: &'static str,
-    /// The name of the model of its chip.
+    /// The name of its chip's model.
     pub model: &'static str,
-    /// Where it is written which chip the card has.
+    /// The source that says which chip the card has.
     pub source: &'static str,
 }
 
-/// Every card that is known by name, grouped by model.
+/// All cards known by name, grouped by model.
 pub fn cards() -> impl Iterator<Item = Card> {
     FILE.chip.iter().flat_map(|chip| {
         let source = &FILE.sources[&chip.source];
@@ -47,10 +47,10 @@ pub fn cards() -> impl Iterator<Item = Card> {
     })
 }
 
-/// The shipped model of a name: the model's own, one of its aliases, or the name of a card.
+/// Finds the shipped model with this name: the model's own, one of its aliases, or the name of a card.
 ///
-/// Case, spaces, punctuation and words that do not tell the chip (`NVIDIA`, `80GB`) do not matter; of a card's name the last words
-/// are enough, if they have a digit. `None` if nothing is called so.
+/// Case, spaces, punctuation and words that do not identify the chip (`NVIDIA`, `80GB`) are ignored. The last words of
+/// a card's name are enough if they include a digit. `None` if nothing matches.
 ///
 /// ```
 /// for name in ["RTX 4090", "4090", "NVIDIA GeForce RTX 4090 Laptop GPU", "sm_89", "l40s"] {
@@ -61,7 +61,7 @@ pub fn cards() -> impl Iterator<Item = Card> {
 /// ```
 ///
 /// # Errors
-/// If cards of several models are called so: `6000`.
+/// If cards of several models match: `6000`.
 pub fn find(name: &str) -> Result<Option<&'static Model>, Error> {
     let wanted = name.trim().to_ascii_lowercase();
     let has_name =
@@ -77,14 +77,14 @@ pub fn find(name: &str) -> Result<Option<&'static Model>, Error> {
     let Some(first) = found.first() else { return Ok(None) };
     if let Some(other) = found.iter().find(|card| card.model != first.model) {
         return Err(Error::invalid(format!(
-            "`{name}` may be `{}` (model {}) or `{}` (model {}); give more of the name",
+            "`{name}` matches `{}` (model {}) and `{}` (model {}); give more of the name",
             first.name, first.model, other.name, other.model
         )));
     }
     Ok(shipped().iter().find(|model| model.name == first.model))
 }
 
-/// Whether a device of this name may be called so: some of its words, one after the other, are the words of `called`.
+/// Whether `called` matches a device of this name: some consecutive words of the name must equal the words of `called`.
 ///
 /// ```
 /// assert!(mxprobe_models::is_called("AMD Radeon RX 7900 XTX (RADV NAVI31)", "7900xtx"));
@@ -98,13 +98,13 @@ pub fn is_called(device: &str, called: &str) -> bool {
     !is_index && (1..=words.len()).any(|end| ends(&words[..end], &key))
 }
 
-/// Whether the last words of a name are this, without the spaces.
+/// Whether the last words of a name, joined without spaces, equal `key`.
 fn ends(words: &[String], key: &str) -> bool {
     let has_digit = key.bytes().any(|byte| byte.is_ascii_digit());
     key.len() > 1 && has_digit && (0..words.len()).any(|from| words[from..].concat() == key)
 }
 
-/// The words of a name that tell the chip, in lower case.
+/// The words of a name that identify the chip, in lower case.
 fn words(name: &str) -> Vec<String> {
     let is_size = |word: &str| word.strip_suffix("gb").is_some_and(|size| size.parse::<u32>().is_ok());
     let words = name.split(|letter: char| !letter.is_ascii_alphanumeric()).map(str::to_ascii_lowercase);

@@ -1,4 +1,4 @@
-//! TOML with the line of every value, and tables that say which field is wrong.
+//! A TOML document that keeps the line of every value, and tables whose errors name the field.
 
 use std::{cell::RefCell, collections::BTreeMap, fmt::Write as _};
 
@@ -8,7 +8,7 @@ use toml::{
     de::{DeTable, DeValue},
 };
 
-/// Where a value stands.
+/// The location of a value.
 #[derive(Clone, Debug)]
 pub(crate) struct Place {
     file: String,
@@ -40,7 +40,7 @@ struct Node {
 }
 
 impl Node {
-    /// Replaces a word in every text.
+    /// Replaces a word in every string.
     fn replace(&mut self, word: &str, by: &str) {
         match &mut self.value {
             Value::Table(table) => table.values_mut().for_each(|node| node.replace(word, by)),
@@ -71,7 +71,7 @@ impl Value {
         match self {
             Self::Table(_) => "a table".into(),
             Self::Array(_) => "an array".into(),
-            Self::Text(text) => format!("the text {text:?}"),
+            Self::Text(text) => format!("the string {text:?}"),
             Self::Integer(number) => format!("the number {number}"),
             Self::Boolean(value) => format!("{value}"),
             Self::Other(kind) => format!("a {kind}"),
@@ -79,7 +79,7 @@ impl Value {
     }
 }
 
-/// A parsed file. A variant lays its own values over those of the file.
+/// A parsed file. A variant overlays its own values on those of the file.
 #[derive(Clone, Debug)]
 pub(crate) struct Document {
     file: String,
@@ -101,8 +101,8 @@ impl Document {
         Table::new(&self.root, Place { file: self.file.clone(), line: 1, field: String::new() })
     }
 
-    /// Lays the values under `path` over the rest, key by key; arrays are replaced whole, but a table laid over an array of
-    /// tables goes, key by key, to those of that `name`.
+    /// Overlays the values under `path` on the rest, key by key. Arrays are replaced whole, but a table laid over an
+    /// array of tables applies key by key to the tables of that `name`.
     pub(crate) fn overlay(&mut self, path: &[&str]) -> Result<(), Error> {
         let mut at = &self.root;
         let mut place = Place { file: self.file.clone(), line: 1, field: String::new() };
@@ -118,8 +118,8 @@ impl Document {
 }
 
 impl Document {
-    /// Writes out the tables of an array that stand for several: with `each = { WORD = ["x", "y"] }`, a table is there once for
-    /// each choice, the last word's fastest, and `{WORD}` in any of its texts is the choice.
+    /// Expands the tables of an array that are templates: with `each = { WORD = ["x", "y"] }`, a table is repeated for
+    /// each choice, the last word varying fastest, and `{WORD}` in any of its strings becomes the choice.
     pub(crate) fn write_out(&mut self, array: &str) -> Result<(), Error> {
         let place = Place { file: self.file.clone(), line: 1, field: String::new() };
         let Value::Table(root) = &mut self.root.value else { return Ok(()) };
@@ -136,19 +136,19 @@ impl Document {
             };
             let place = place.field(&format!("{array}[{index}].each"), each.line);
             let Value::Table(words) = &each.value else {
-                return Err(place.error(format!("{} where a table is wanted", each.value.kind())));
+                return Err(place.error(format!("expected a table, found {}", each.value.kind())));
             };
             let mut written = vec![table];
             for (word, choices) in words {
                 let place = place.field(word, choices.line);
                 let Value::Array(choices) = &choices.value else {
-                    return Err(place.error(format!("{} where an array of texts is wanted", choices.value.kind())));
+                    return Err(place.error(format!("expected an array, found {}", choices.value.kind())));
                 };
                 let mut next = Vec::new();
                 for table in &written {
                     for choice in choices {
                         let Value::Text(choice) = &choice.value else {
-                            return Err(place.error(format!("{} where a text is wanted", choice.value.kind())));
+                            return Err(place.error(format!("expected a string, found {}", choice.value.kind())));
                         };
                         let mut table = table.clone();
                         table.replace(&format!("{{{word}}}"), choice);
@@ -157,7 +157,7 @@ impl Document {
                 }
                 written = next;
                 if written.len() > MOST_TABLES {
-                    return Err(place.error(format!("more than {MOST_TABLES} tables of one")));
+                    return Err(place.error(format!("expands to more than {MOST_TABLES} tables")));
                 }
             }
             all.extend(written);
@@ -167,7 +167,7 @@ impl Document {
     }
 }
 
-/// One table stands for no more.
+/// The most tables to which one expands.
 const MOST_TABLES: usize = 4096;
 
 fn merge(under: &mut Node, over: Node, place: &Place) -> Result<(), Error> {
@@ -189,7 +189,7 @@ fn merge(under: &mut Node, over: Node, place: &Place) -> Result<(), Error> {
             for (name, node) in over {
                 let place = place.field(&name, node.line);
                 let element = elements.iter_mut().find(|element| element.is_named(&name));
-                merge(element.ok_or_else(|| place.error("nothing here has this name"))?, node, &place)?;
+                merge(element.ok_or_else(|| place.error("no element has this name"))?, node, &place)?;
             }
         }
         (_, value) => *under = Node { line: over.line, value },
@@ -221,14 +221,14 @@ fn node(value: &Spanned<DeValue<'_>>, line_of: &dyn Fn(usize) -> usize) -> Node 
     Node { line, value }
 }
 
-/// A table that remembers which of its keys were asked for.
+/// A table that records which keys were read.
 pub(crate) struct Table<'a> {
     entries: &'a BTreeMap<String, Node>,
     place: Place,
     read: RefCell<Vec<&'static str>>,
 }
 
-/// An element of an array that holds texts and tables.
+/// An element of an array of strings and tables.
 pub(crate) enum Item<'a> {
     Text(&'a str, Place),
     Table(Table<'a>),
@@ -246,7 +246,7 @@ impl<'a> Table<'a> {
         &self.place
     }
 
-    /// The place of a key of this table, or of the table where the key is missing.
+    /// The place of a key, or of the table if the key is missing.
     pub(crate) fn place_of(&self, key: &str) -> Place {
         self.entries
             .get(key)
@@ -271,7 +271,7 @@ impl<'a> Table<'a> {
         match self.get(key) {
             None => Ok(None),
             Some((Node { value: Value::Text(text), .. }, _)) => Ok(Some(text)),
-            Some((node, place)) => Err(place.error(format!("{} where a text is wanted", node.value.kind()))),
+            Some((node, place)) => Err(place.error(format!("expected a string, found {}", node.value.kind()))),
         }
     }
 
@@ -287,7 +287,7 @@ impl<'a> Table<'a> {
                 fits.map(Some).ok_or_else(|| place.error(format!("{number} is not between {low} and {high}")))
             }
             Some((node, place)) => {
-                Err(place.error(format!("{} where a whole number from {low} to {high} is wanted", node.value.kind())))
+                Err(place.error(format!("expected a whole number from {low} to {high}, found {}", node.value.kind())))
             }
         }
     }
@@ -301,13 +301,13 @@ impl<'a> Table<'a> {
             }
             other => {
                 let found = other.map_or_else(|| "nothing".to_owned(), Value::kind);
-                let wanted = format!("{found} where a whole number from {low} to {high} is wanted");
+                let wanted = format!("expected a whole number from {low} to {high}, found {found}");
                 Err(self.place_of(key).error(wanted))
             }
         }
     }
 
-    /// Whether a key holds a text.
+    /// Whether a key holds a string.
     pub(crate) fn is_text(&self, key: &str) -> bool {
         matches!(self.entries.get(key), Some(Node { value: Value::Text(_), .. }))
     }
@@ -316,16 +316,16 @@ impl<'a> Table<'a> {
         match self.get(key) {
             None => Ok(None),
             Some((Node { value: Value::Boolean(value), .. }, _)) => Ok(Some(*value)),
-            Some((node, place)) => Err(place.error(format!("{} where true or false is wanted", node.value.kind()))),
+            Some((node, place)) => Err(place.error(format!("expected true or false, found {}", node.value.kind()))),
         }
     }
 
-    /// A text that is one of these names.
+    /// A string that is one of these names.
     pub(crate) fn choice<T: Copy>(&self, key: &'static str, choices: &[(&str, T)]) -> Result<Option<T>, Error> {
         let Some(text) = self.text(key)? else { return Ok(None) };
         let found = choices.iter().find(|(name, _)| *name == text).map(|(_, value)| *value);
         let names = || choices.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
-        found.map(Some).ok_or_else(|| self.place_of(key).error(format!("`{text}` is none of {}", names())))
+        found.map(Some).ok_or_else(|| self.place_of(key).error(format!("`{text}` is not one of {}", names())))
     }
 
     pub(crate) fn texts(&self, key: &'static str) -> Result<Vec<(&'a str, Place)>, Error> {
@@ -337,17 +337,17 @@ impl<'a> Table<'a> {
                     let place = Place { line: node.line, ..place.clone() };
                     match &node.value {
                         Value::Text(text) => Ok((text.as_str(), place)),
-                        other => Err(place.error(format!("{} where a text is wanted", other.kind()))),
+                        other => Err(place.error(format!("expected a string, found {}", other.kind()))),
                     }
                 })
                 .collect(),
-            Some((node, place)) => Err(place.error(format!("{} where an array of texts is wanted", node.value.kind()))),
+            Some((node, place)) => Err(place.error(format!("expected an array, found {}", node.value.kind()))),
         }
     }
 
-    /// Every element of an array of texts and tables.
+    /// Every element of an array of strings and tables.
     pub(crate) fn items(&self, key: &'static str) -> Result<Vec<Item<'a>>, Error> {
-        self.elements(key, ["an array", "a text or a table"], |node, place| match &node.value {
+        self.elements(key, ["an array", "a string or a table"], |node, place| match &node.value {
             Value::Text(text) => Some(Item::Text(text, place)),
             Value::Table(_) => Some(Item::Table(Table::new(node, place))),
             _ => None,
@@ -358,7 +358,7 @@ impl<'a> Table<'a> {
         match self.get(key) {
             None => Ok(None),
             Some((node @ Node { value: Value::Table(_), .. }, place)) => Ok(Some(Table::new(node, place))),
-            Some((node, place)) => Err(place.error(format!("{} where a table is wanted", node.value.kind()))),
+            Some((node, place)) => Err(place.error(format!("expected a table, found {}", node.value.kind()))),
         }
     }
 
@@ -369,7 +369,7 @@ impl<'a> Table<'a> {
         })
     }
 
-    /// Every element of an array; `wanted` says what is wanted of it and of each element.
+    /// Every element of an array; `wanted` names the expected kinds of the array and of an element.
     fn elements<T>(
         &self,
         key: &'static str,
@@ -377,7 +377,7 @@ impl<'a> Table<'a> {
         read: impl Fn(&'a Node, Place) -> Option<T>,
     ) -> Result<Vec<T>, Error> {
         let Some((node, place)) = self.get(key) else { return Ok(Vec::new()) };
-        let other = |node: &Node, wanted: &str| format!("{} where {wanted} is wanted", node.value.kind());
+        let other = |node: &Node, wanted: &str| format!("expected {wanted}, found {}", node.value.kind());
         let Value::Array(nodes) = &node.value else { return Err(place.error(other(node, wanted[0]))) };
         let read = |(index, node): (usize, &'a Node)| {
             let place = Place { line: node.line, field: format!("{}[{index}]", place.field), ..place.clone() };
@@ -386,7 +386,7 @@ impl<'a> Table<'a> {
         nodes.iter().enumerate().map(read).collect()
     }
 
-    /// Every entry, which must be a table.
+    /// Every entry; each must be a table.
     pub(crate) fn named_tables(&self, key: &'static str) -> Result<Vec<(&'a str, Table<'a>)>, Error> {
         let Some(table) = self.table(key)? else { return Ok(Vec::new()) };
         table
@@ -396,13 +396,13 @@ impl<'a> Table<'a> {
                 let place = table.place.field(name, node.line);
                 match &node.value {
                     Value::Table(_) => Ok((name.as_str(), Table::new(node, place))),
-                    other => Err(place.error(format!("{} where a table is wanted", other.kind()))),
+                    other => Err(place.error(format!("expected a table, found {}", other.kind()))),
                 }
             })
             .collect()
     }
 
-    /// Every entry, which must be a text.
+    /// Every entry; each must be a string.
     pub(crate) fn named_texts(&self, key: &'static str) -> Result<Vec<(&'a str, &'a str)>, Error> {
         let Some(table) = self.table(key)? else { return Ok(Vec::new()) };
         table
@@ -411,13 +411,13 @@ impl<'a> Table<'a> {
             .map(|(name, node)| match &node.value {
                 Value::Text(text) => Ok((name.as_str(), text.as_str())),
                 other => {
-                    Err(table.place.field(name, node.line).error(format!("{} where a text is wanted", other.kind())))
+                    Err(table.place.field(name, node.line).error(format!("expected a string, found {}", other.kind())))
                 }
             })
             .collect()
     }
 
-    /// Refuses keys that nobody asked for.
+    /// Rejects keys that nobody read.
     pub(crate) fn finish(&self) -> Result<(), Error> {
         let read = self.read.borrow();
         match self.entries.iter().find(|(key, _)| !read.contains(&key.as_str())) {
@@ -435,7 +435,7 @@ impl<'a> Table<'a> {
     }
 }
 
-/// A text as a basic string of TOML.
+/// A string as a TOML basic string.
 pub(crate) fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for c in text.chars() {
@@ -453,7 +453,7 @@ pub(crate) fn quoted(text: &str) -> String {
     quoted + "\""
 }
 
-/// Texts as an array of TOML.
+/// Strings as a TOML array.
 pub(crate) fn list(texts: &[String]) -> String {
     format!("[{}]", texts.iter().map(|text| quoted(text)).collect::<Vec<_>>().join(", "))
 }

@@ -7,13 +7,13 @@ use crate::{
     tree::{Argument, Plan, Products, Term, Tree},
 };
 
-/// How many operations of a unit are written out.
+/// The number of a unit's operations that are listed.
 const OPERATIONS_SHOWN: usize = 8;
 
 impl Model {
-    /// What the model says, in plain words: for each unit its operations, how many products are added at once and in
-    /// which order blocks and c join; for each adder its grid, the bits lost, rounding, subnormals, NaN and the sign of
-    /// zero, each with its basis and source; then the variants and the sources.
+    /// The model in plain words: for each unit its operations, how many products are added at once and in which order
+    /// blocks and c join; for each adder its grid, the bits lost, rounding, subnormals, NaN and the sign of zero, each
+    /// with its basis and source; then the variants and the sources.
     ///
     /// ```
     /// let text = mxprobe_models::load("v100")?.explain();
@@ -93,7 +93,7 @@ fn counted(count: usize, what: &str) -> String {
     if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 
-/// What a plan shows at a glance: the widest addition, how many there are, and where c joins.
+/// A plan at a glance: its widest addition, the number of additions, and where c joins.
 fn shape(plan: &Plan) -> String {
     let products = |terms: &[Term]| terms.iter().filter(|term| matches!(term, Term::Product(_))).count();
     let widest = plan.nodes.iter().map(|node| products(&node.terms)).max().unwrap_or(0);
@@ -130,7 +130,7 @@ fn below_node(plan: &Plan, node: usize) -> String {
     }
 }
 
-/// A tree as a noun.
+/// A tree as a noun phrase.
 fn phrase(tree: &Tree, names: &[&str], in_group: bool) -> String {
     match tree {
         Tree::C => "c".into(),

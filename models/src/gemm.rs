@@ -1,4 +1,4 @@
-//! Whole matrices through a model.
+//! Whole matrix products through a model.
 
 use std::{ops::Range, sync::OnceLock};
 
@@ -6,14 +6,15 @@ use mxprobe_api::{Elements, Error, GemmOperands, OperationId};
 
 use crate::{fast::Evaluator, model::Model};
 
-/// D = A·B + C, m×n and row-major, as the unit would compute it that does one `id` after another along k.
+/// D = A·B + C, m×n and row-major, as a unit computes it that chains operations `id` along k.
 ///
-/// Each element of D goes through ⌈k / the operation's k⌉ operations (at least one), k ascending, and the d of one is
-/// the c of the next, rounded as the unit rounds d. The last operation is padded with products of +0 by +0, and with
-/// scales of 1. The operation's own m and n do not matter: no element of D depends on another. NaN, infinities,
-/// subnormals and the sign of zero are the model's.
+/// Each element of D goes through ⌈k / the operation's k⌉ operations (at least one), k ascending. The d of one is the c
+/// of the next, rounded as the unit rounds d. The last operation is padded with products of +0 by +0 and with scales of
+/// 1. The operation's own m and n do not matter, because elements of D do not depend on each other. NaN, infinities,
+/// subnormals and the sign of zero follow the model.
 ///
-/// `threads` threads share the rows; with 0 or 1 the calling thread does it all. The result does not depend on it.
+/// The rows are distributed over `threads` threads; with 0 or 1 the calling thread does all the work. The result does
+/// not depend on it.
 ///
 /// ```
 /// use mxprobe_api::{Elements, Format, GemmOperands};
@@ -31,7 +32,7 @@ use crate::{fast::Evaluator, model::Model};
 /// ```
 ///
 /// # Errors
-/// [`Error::is_invalid`] if the model has no such operation; as [`GemmOperands::validate`].
+/// [`Error::is_invalid`] if the model has no such operation; otherwise as [`GemmOperands::validate`].
 pub fn multiply(
     model: &Model,
     id: &OperationId,
@@ -42,7 +43,7 @@ pub fn multiply(
 }
 
 impl Evaluator {
-    /// As [`multiply`], with an evaluator that was made before.
+    /// Like [`multiply`], with an existing evaluator.
     ///
     /// # Errors
     /// As [`multiply`].
@@ -54,7 +55,7 @@ impl Evaluator {
         }
     }
 
-    /// How many k are packed at once, where not all are: whole operations, and whole blocks of a scale.
+    /// The number of k packed at a time, unless all are: whole operations, and whole blocks of a scale.
     fn window(&self, matrices: &GemmOperands<'_>) -> Option<usize> {
         let id = self.id();
         let step = id.shape.sizes().2;
@@ -68,12 +69,12 @@ impl Evaluator {
         (matrices.k > LONG).then_some(window)
     }
 
-    /// Parts of k one after another, each with the d of the last as its c: the same operations, whose packed operands stay in
-    /// a cache. Threads share D.
+    /// Multiplies parts of k one after another, each with the d of the previous one as its c: the same operations, but
+    /// the packed operands stay in a cache. D is divided among threads.
     fn long(&self, matrices: &GemmOperands<'_>, window: usize, threads: usize) -> Elements {
         let GemmOperands { m, n, k, c, .. } = *matrices;
         let threads = threads.min((m * n).saturating_mul(k) / PRODUCTS_PER_THREAD).max(1);
-        // Columns first: rows share the packing of B.
+        // Columns first, because rows share the packing of B.
         let across = threads.min(n.div_ceil(COLUMNS));
         let width = n.div_ceil(across.max(1)).next_multiple_of(COLUMNS).max(1);
         let height = m.div_ceil(threads.div_ceil(across.max(1))).max(1);
@@ -106,28 +107,28 @@ impl Evaluator {
     }
 }
 
-/// A sum of so many products is packed as a whole.
+/// The largest number of products in a sum that are packed as a whole.
 const LONG: usize = 1 << 12;
 
-/// Elements of the larger matrix that are packed at once.
+/// The number of elements of the larger matrix that are packed at a time.
 const PACKED_ELEMENTS: usize = 1 << 19;
 
-/// Fewer k at once would cost more in handing D on than they save.
+/// The smallest window: with fewer k, passing D on costs more than is saved.
 const SHORTEST_WINDOW: usize = 1 << 8;
 
-/// So many k of a panel of B stay in the second cache, and their memory with the allocator.
+/// The largest window: this many k of a panel of B stay in the second-level cache, and their memory with the allocator.
 const LONGEST_WINDOW: usize = 1 << 11;
 
-/// Columns that one thread takes at the least.
+/// The fewest columns that one thread takes.
 const COLUMNS: usize = 64;
 
-/// A thread costs as much as some hundred thousand products.
+/// The work that pays for a thread, which costs as much as a few hundred thousand products.
 const PRODUCTS_PER_THREAD: usize = 400_000;
 
-/// How many threads this process may run at once, at least 1.
+/// The number of threads that this process may run in parallel, at least 1.
 #[must_use]
 pub fn threads() -> usize {
-    // The system reads files to tell.
+    // Cached, because the system reads files to determine it.
     static THREADS: OnceLock<usize> = OnceLock::new();
     *THREADS.get_or_init(|| std::thread::available_parallelism().map_or(1, std::num::NonZero::get))
 }
@@ -148,7 +149,7 @@ impl Part {
     }
 }
 
-/// A part of a matrix of `width` columns.
+/// Copies a part of a matrix of `width` columns.
 fn window_of(matrix: &Elements, width: usize, rows: Range<usize>, columns: Range<usize>) -> Elements {
     let size = matrix.format().storage_bytes();
     let mut bytes = Vec::with_capacity(rows.len() * columns.len() * size);
@@ -163,7 +164,7 @@ fn window_of(matrix: &Elements, width: usize, rows: Range<usize>, columns: Range
     Elements::from_bytes(matrix.format(), bytes).expect("elements of a matrix")
 }
 
-/// Some rows and columns of D, and some k, from the first of a block of scales on.
+/// Some rows and columns of D, and some k, which start at the first of a block of scales.
 fn part(
     whole: &GemmOperands<'_>,
     rows: Range<usize>,

@@ -1,8 +1,8 @@
 //! Executable models of matrix units.
 //!
 //! A model is data: a file in `units/`, which says how the terms of a dot are joined (a tree of fused adders) and how
-//! each adder aligns, adds and rounds, with the source of every value. One exact evaluator runs them all; fast paths must
-//! agree with it bit for bit.
+//! each adder aligns, adds and rounds, with the source of every value. One exact evaluator runs them all; fast paths
+//! must agree with it bit for bit.
 #![deny(unsafe_code)]
 
 mod adder;

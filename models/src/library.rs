@@ -1,4 +1,4 @@
-//! Models by their names, and those of files.
+//! Looking up models by name or file.
 
 use mxprobe_api::Error;
 
@@ -8,10 +8,10 @@ use crate::{
     shipped::{FILES, shipped},
 };
 
-/// The model of a name, an alias, a card (see [`find`]) or a file; `NAME@VARIANT` for a variant.
+/// Loads the model with this name, alias, card (see [`find`]) or file; `NAME@VARIANT` selects a variant.
 ///
 /// # Errors
-/// If there is none or several, or the file cannot be read or is malformed.
+/// If no model or several match, or the file cannot be read or is malformed.
 pub fn load(name: &str) -> Result<Model, Error> {
     let (base, variant) = match name.rsplit_once('@') {
         Some((base, variant)) if !variant.contains(['/', '.']) => (base, Some(variant)),
@@ -27,7 +27,7 @@ pub fn load(name: &str) -> Result<Model, Error> {
     let Some(index) = index else {
         let names: Vec<&str> = shipped().iter().map(|model| model.name.as_str()).collect();
         return Err(Error::invalid(format!(
-            "there is no model `{base}`; the models are {}, or a path to a model file",
+            "unknown model `{base}`; the models are {}, or a path to a model file",
             names.join(", ")
         )));
     };

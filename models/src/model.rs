@@ -1,4 +1,4 @@
-//! What a model is: adders, the trees that join them, and where each value comes from.
+//! The types of a model: adders, the trees that join them, and where each value comes from.
 
 use std::collections::BTreeMap;
 
@@ -18,13 +18,13 @@ pub const SCHEMA: &str = "mxprobe-model/1";
 pub struct Model {
     /// The name that selects it: `h100`.
     pub name: String,
-    /// Which of the file's variants this is, if any.
+    /// The variant of the file that this is, if any.
     pub variant: Option<String>,
-    /// The device for people.
+    /// The device's name for people.
     pub title: String,
-    /// The maker.
+    /// The manufacturer.
     pub vendor: String,
-    /// What programs key on: `sm_90a`.
+    /// The key that programs use: `sm_90a`.
     pub fingerprint: String,
     /// Part numbers and other names.
     pub aliases: Vec<String>,
@@ -40,7 +40,7 @@ pub struct Model {
     pub operations: OperationSet,
 }
 
-/// Another reading of the same unit, where sources disagree.
+/// Another reading of the same unit, for cases in which sources disagree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Variant {
     /// What it changes, in words.
@@ -49,19 +49,19 @@ pub struct Variant {
     pub source: String,
 }
 
-/// The arithmetic of some operations: one tree.
+/// The arithmetic shared by some operations: one tree.
 #[derive(Clone, Debug)]
 pub struct Unit {
-    /// What variants call it.
+    /// The name that variants refer to it by.
     pub name: Option<String>,
-    /// The operations that compute so.
+    /// The operations that compute this way.
     pub operations: Vec<OperationId>,
-    /// The tree as it stands in the file.
+    /// The tree as written in the file.
     pub tree: String,
     pub(crate) parsed: Tree,
-    /// Subnormal A, B or C read as zero.
+    /// Which subnormal operands are read as zero.
     pub flush: Flush,
-    /// What the file says beside the values.
+    /// A remark from the file, for people.
     pub note: Option<String>,
     /// Where the values come from.
     pub provenance: Provenance,
@@ -70,31 +70,31 @@ pub struct Unit {
 /// Which operands' subnormals are read as zero (DAZ), and as which zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flush {
-    /// Those of A.
+    /// Subnormals of A.
     pub a: bool,
-    /// Those of B.
+    /// Subnormals of B.
     pub b: bool,
-    /// Those of C.
+    /// Subnormals of C.
     pub c: bool,
-    /// To +0 whatever the sign.
+    /// They become +0 whatever their sign.
     pub to_positive: bool,
 }
 
 impl Model {
-    /// The unit of an operation.
+    /// The unit of an operation, if the model has it.
     #[must_use]
     pub fn unit(&self, id: &OperationId) -> Option<&Unit> {
         self.units.iter().find(|unit| unit.operations.contains(id))
     }
 
-    /// Gives a unit another tree, as it would stand in the file.
+    /// Replaces a unit's tree, written as in a model file.
     ///
     /// # Errors
-    /// If the tree does not parse, names an adder the model lacks, or does not fit one of the unit's operations; the
-    /// unit is then as it was.
+    /// If the tree does not parse, names an adder that the model lacks, or does not fit one of the unit's operations.
+    /// The unit is then unchanged.
     ///
     /// # Panics
-    /// If `unit` is not below the number of units.
+    /// If `unit` is out of range.
     pub fn set_tree(&mut self, unit: usize, tree: &str) -> Result<(), Error> {
         let names: Vec<&str> = self.adders.iter().map(|adder| adder.name.as_str()).collect();
         let wrong = |error: String| Error::invalid(format!("{}: `{tree}`: {error}", self.name));
@@ -117,7 +117,7 @@ impl Model {
 }
 
 impl Unit {
-    /// A unit of some operations, whose tree is written as in a model file over adders of these names.
+    /// A unit of some operations, with its tree written as in a model file and `adders` naming the adders by position.
     ///
     /// # Errors
     /// If the tree does not parse.
@@ -133,23 +133,23 @@ impl Unit {
         Ok(Self { name: None, operations, tree: tree.to_owned(), parsed, flush, note: None, provenance })
     }
 
-    /// The fused additions of one dot of `k` products, or `None` if the tree adds nothing then.
+    /// The fused additions of one dot of `k` products, or `None` if the tree adds nothing for this `k`.
     #[must_use]
     pub fn plan(&self, k: usize) -> Option<Plan> {
         self.parsed.plan(k).ok()
     }
 }
 
-/// The plan of a tree, written as in a model file, for dots of `k` products; nodes number `adders` by their place.
+/// The plan of a tree, written as in a model file, for dots of `k` products. Its nodes refer to `adders` by position.
 ///
 /// # Errors
-/// What is wrong with the tree.
+/// If the tree does not parse or does not fit `k`.
 pub fn plan_of(tree: &str, adders: &[&str], k: usize) -> Result<Plan, Error> {
     let wrong = |error: String| Error::invalid(format!("`{tree}`: {error}"));
     Tree::parse(tree, adders).map_err(wrong)?.plan(k).map_err(wrong)
 }
 
-/// What a plan needs of an operation's formats.
+/// Checks that a plan fits an operation's formats and block scales.
 pub(crate) fn check_plan(id: &OperationId, plan: &Plan, adders: &[Adder]) -> Result<(), String> {
     let last = plan.nodes.last().map(|node| &adders[node.adder]);
     let output = match last.map(|adder| adder.output) {

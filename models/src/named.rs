@@ -1,14 +1,15 @@
-//! Operations of a model by the names that people give them.
+//! Looking up a model's operations by the names that people use.
 
 use mxprobe_api::{Error, Format, Operation};
 
 use crate::model::Model;
 
 impl Model {
-    /// The operation that a name means: its id, its instruction, another of its names, or the formats that it takes and gives.
+    /// Finds the operation with this id, instruction, alias, or pair of input and output formats.
     ///
-    /// `f16->f32` is the operation that multiplies f16 into f32, with C in f32 as well; `e4m3*e5m2->f32` names A and B apart.
-    /// Of several it is the longest in k without a qualifier; those must compute alike.
+    /// `f16->f32` is the operation that multiplies f16 and gives f32, with C in f32 as well; `e4m3*e5m2->f32` names A
+    /// and B separately. If several match, the one with the largest k and no qualifier is chosen; those must compute
+    /// alike.
     ///
     /// ```
     /// let model = mxprobe_models::load("h100")?;
@@ -17,7 +18,7 @@ impl Model {
     /// ```
     ///
     /// # Errors
-    /// If no operation has this name, or several that compute differently.
+    /// If no operation has this name, or several that compute differently do.
     pub fn operation_named(&self, name: &str) -> Result<&Operation, Error> {
         let is_name = |operation: &&Operation| {
             operation.is_named(name) || operation.instruction.as_deref().is_some_and(|word| word == name)
@@ -47,7 +48,7 @@ impl Model {
         self.alike(name, &fitting)
     }
 
-    /// The first of some operations, if one unit computes them all.
+    /// The first of several operations, if they all compute alike.
     fn alike<'a>(&self, name: &str, operations: &[&'a Operation]) -> Result<&'a Operation, Error> {
         let first = operations[0];
         let computes_like = |one: &Operation, other: &Operation| {
@@ -62,7 +63,7 @@ impl Model {
         }
         let ids: Vec<String> = operations.iter().map(|operation| operation.id.to_string()).collect();
         Err(Error::invalid(format!(
-            "`{name}` means {} operations of {}, which compute differently: {}",
+            "`{name}` matches {} operations of {}, which compute differently: {}",
             ids.len(),
             self.name,
             ids.join(", ")
@@ -90,7 +91,7 @@ mod tests {
         };
         assert_eq!(named("h100", "f16->f32").unwrap(), "mma.m16n8k16.f32.f16.f16.f32");
         assert_eq!(named("h100", "wgmma.m64n8k16.f32.f16.f16.f32").unwrap(), "wgmma.m64n8k16.f32.f16.f16.f32");
-        // There `wmma` takes 16 products and `mma` takes 4.
+        // On V100 `wmma` takes 16 products and `mma` takes 4.
         let longest = named("v100", "f16->f32").unwrap();
         assert!(longest.starts_with("wmma.") && longest.ends_with("k16.f32.f16.f16.f32"), "{longest}");
         let ambiguous = named("h100", "e4m3->f32").unwrap_err();

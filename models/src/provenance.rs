@@ -11,11 +11,11 @@ use crate::document::{Table, quoted};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Basis {
-    /// A vendor's document says so.
+    /// Stated in a vendor's document.
     Specified,
-    /// Somebody measured it on silicon.
+    /// Measured on silicon by somebody.
     Measured,
-    /// Neither; the best guess.
+    /// Neither of these: the best guess.
     Assumed,
 }
 
@@ -23,7 +23,7 @@ impl Basis {
     const ALL: [(&'static str, Self); 3] =
         [("specified", Self::Specified), ("measured", Self::Measured), ("assumed", Self::Assumed)];
 
-    /// As files write it.
+    /// The name in files.
     pub(crate) fn name(self) -> &'static str {
         Self::ALL.iter().find(|(_, basis)| *basis == self).map_or("", |(name, _)| name)
     }
@@ -41,7 +41,7 @@ pub struct Origin {
 /// Where the values of an adder or a unit come from: one origin, and exceptions by field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Provenance {
-    /// Of every field that is not among the exceptions.
+    /// The origin of every field that is not among the exceptions.
     pub origin: Origin,
     /// Fields with another origin.
     pub exceptions: BTreeMap<String, Origin>,
@@ -60,7 +60,7 @@ impl Provenance {
         format!("[{}: {}]", origin.basis.name(), origin.source)
     }
 
-    /// Reads `basis`, `source` and the exceptions beside the values of a table.
+    /// Reads `basis`, `source` and the exceptions of a table.
     pub(crate) fn read(table: &Table<'_>, sources: &BTreeMap<String, String>) -> Result<Self, Error> {
         let origin = |table: &Table<'_>| -> Result<Origin, Error> {
             let basis = table.choice("basis", &Basis::ALL)?;
@@ -74,7 +74,7 @@ impl Provenance {
         let mut exceptions = BTreeMap::new();
         for (field, exception) in table.named_tables("provenance")? {
             if !table.has(field) {
-                return Err(exception.place().error("there is no such field beside it"));
+                return Err(exception.place().error("this table has no such field"));
             }
             exceptions.insert(field.to_owned(), origin(&exception)?);
             exception.finish()?;
@@ -82,7 +82,7 @@ impl Provenance {
         Ok(Self { origin: origin(table)?, exceptions })
     }
 
-    /// The same as TOML; `table` is where the exceptions go.
+    /// The provenance as TOML; `table` names the table of exceptions.
     pub(crate) fn written(&self, table: &str) -> String {
         let mut text = format!("basis = \"{}\"\nsource = {}\n", self.origin.basis.name(), quoted(&self.origin.source));
         if !self.exceptions.is_empty() {

@@ -1,4 +1,4 @@
-//! A model as its file says it; whatever is wrong has a file, a line and a field.
+//! Reading a model file. Errors name the file, the line and the field.
 
 use std::collections::BTreeMap;
 
@@ -14,12 +14,12 @@ use crate::{
 };
 
 impl Model {
-    /// Reads a model file; `variant` lays one of its variants over it.
+    /// Reads a model file; `variant` overlays one of its variants.
     ///
-    /// `file` is what errors call it.
+    /// `file` is the name used in errors.
     ///
     /// # Errors
-    /// The first thing that is wrong, as `FILE:LINE: FIELD: what`.
+    /// The first error in the file, as `FILE:LINE: FIELD: what`.
     pub fn parse(file: &str, text: &str, variant: Option<&str>) -> Result<Self, Error> {
         let mut document = Document::parse(file, text)?;
         if let Some(variant) = variant {
@@ -28,7 +28,7 @@ impl Model {
             if !names.contains(&variant) {
                 let known =
                     if names.is_empty() { "it has none".into() } else { format!("it has {}", names.join(", ")) };
-                return Err(Error::invalid(format!("{file}: there is no variant `{variant}`; {known}")));
+                return Err(Error::invalid(format!("{file}: unknown variant `{variant}`; {known}")));
             }
             document.overlay(&["variant", variant, "set"])?;
         }
@@ -39,7 +39,7 @@ impl Model {
         Ok(model)
     }
 
-    /// Gives the values that a variant sets the variant's source, unless it gives them one itself.
+    /// Attributes the values that a variant sets to the variant's source, unless it attributes them itself.
     fn cite(&mut self, document: &Document, variant: &str) -> Result<(), Error> {
         let origin = Origin { basis: Basis::Assumed, source: self.variants[variant].source.clone() };
         let variants = document.root().named_tables("variant")?;
@@ -77,7 +77,7 @@ impl Model {
         }
         let name = root.required_text("name")?;
         if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte)) {
-            return Err(root.place_of("name").error(format!("`{name}` is no name of letters, digits, - _ and .")));
+            return Err(root.place_of("name").error(format!("`{name}` is not a name of letters, digits, - _ and .")));
         }
         let sources: BTreeMap<String, String> =
             root.named_texts("sources")?.into_iter().map(|(key, text)| (key.to_owned(), text.to_owned())).collect();
@@ -104,7 +104,7 @@ impl Model {
             units.push(Unit::read(&table, &adders, &sources, &mut operations)?);
         }
         if units.is_empty() {
-            return Err(root.place().error("there is no [[unit]]"));
+            return Err(root.place().error("`[[unit]]` is missing"));
         }
         let model = Self {
             name: name.to_owned(),
@@ -140,7 +140,7 @@ impl Unit {
                 "a" => flush.a = true,
                 "b" => flush.b = true,
                 "c" => flush.c = true,
-                other => return Err(place.error(format!("`{other}` is none of a, b, c"))),
+                other => return Err(place.error(format!("`{other}` is not one of a, b, c"))),
             }
         }
         flush.to_positive = match table.text("flush_to")? {
@@ -149,7 +149,7 @@ impl Unit {
             Some(other) => {
                 return Err(table
                     .place_of("flush_to")
-                    .error(format!("`{other}` is none of signed-zero, positive-zero")));
+                    .error(format!("`{other}` is not one of signed-zero, positive-zero")));
             }
         };
         let scope = table.text("scope")?.unwrap_or("thread");
@@ -159,7 +159,7 @@ impl Unit {
             let plan = parsed.plan(id.shape.sizes().2).map_err(|error| place.error(error))?;
             check_plan(&id, &plan, adders).map_err(|error| place.error(format!("{id}: {error}")))?;
             if operations.insert(id.clone(), operation).is_some() {
-                return Err(place.error(format!("{id} stands twice in this file")));
+                return Err(place.error(format!("{id} appears twice in this file")));
             }
             ids.push(id);
         }
@@ -180,7 +180,7 @@ impl Unit {
     }
 }
 
-/// The operations of a unit, where each stands in the file.
+/// The operations of a unit, with their places in the file.
 fn operations_of(table: &Table<'_>, scope: &str) -> Result<Vec<(Operation, Place)>, Error> {
     let mut operations = Vec::new();
     for item in table.items("operations")? {
@@ -194,7 +194,7 @@ fn operations_of(table: &Table<'_>, scope: &str) -> Result<Vec<(Operation, Place
             expanded.push(Operation::new(id, scope));
         }
         if let Some(rest) = rest {
-            // An instruction or an alias has the braces of the id, or the id has none.
+            // An instruction or an alias has the same braces as the id, unless the id has none.
             let names = |text: &str, place: &Place| {
                 let names = expand(text).map_err(|error| place.error(error))?;
                 if names.len() == expanded.len() {
@@ -222,7 +222,7 @@ fn operations_of(table: &Table<'_>, scope: &str) -> Result<Vec<(Operation, Place
     Ok(operations)
 }
 
-/// `x{a,b}y` as `xay` and `xby`; several braces give every combination, the last one fastest.
+/// Expands `x{a,b}y` to `xay` and `xby`; several braces give every combination, the last one varying fastest.
 pub(crate) fn expand(text: &str) -> Result<Vec<String>, String> {
     let Some((head, rest)) = text.split_once('{') else {
         return if text.contains('}') { Err(format!("`}}` without `{{` in `{text}`")) } else { Ok(vec![text.into()]) };

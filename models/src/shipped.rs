@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use crate::model::Model;
 
-/// File name and text of every file of `units/`, in the order of their names.
+/// File name and text of every file in `units/`, ordered by name.
 pub(crate) const FILES: &[(&str, &str)] = &include!(concat!(env!("OUT_DIR"), "/units.rs"));
 
 /// Every model that comes with the crate, without its variants.

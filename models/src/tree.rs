@@ -9,13 +9,14 @@
 //! ```
 //!
 //! `fold(start, products/n, body)` takes the products in groups of n: `acc` is `start`, then `body` of each group in
-//! turn. `pairs(products/n, leaf, adder)` adds the leaves of the groups two by two, neighbours first, until one is left;
-//! an odd one waits. Inside a body or a leaf, products are numbered within the group. `every(4, 2, 3)` takes those whose
-//! index modulo 4 is 2 or 3, in the order written within each period. Expressions are nested at most 64 deep.
+//! turn. `pairs(products/n, leaf, adder)` adds the leaves of the groups two by two, neighbours first, until one is
+//! left; an odd one is carried to the next level. Inside a body or a leaf, products are numbered within the group.
+//! `every(4, 2, 3)` takes those whose index modulo 4 is 2 or 3, in the order written within each period. Expressions
+//! are nested at most 64 deep.
 
 use std::fmt;
 
-/// Where a term of a node comes from.
+/// The origin of a node's term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Term {
     /// The product of a and b at this k.
@@ -31,13 +32,13 @@ pub enum Term {
 /// One fused addition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanNode {
-    /// Which of the unit's adders.
+    /// The index of the unit's adder.
     pub adder: usize,
-    /// What it adds, in order.
+    /// The terms, in order.
     pub terms: Vec<Term>,
 }
 
-/// The fused additions of one dot in the order of their evaluation; the last one gives d.
+/// The fused additions of one dot in evaluation order; the last one gives d.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// The nodes; a node refers to earlier ones only.
@@ -152,7 +153,7 @@ impl Tree {
         let mut parser = Parser { rest: text, adders, in_fold: false, depth: 0 };
         let tree = parser.tree()?;
         parser.skip_space();
-        if parser.rest.is_empty() { Ok(tree) } else { Err(format!("`{}` is left over at the end", parser.rest)) }
+        if parser.rest.is_empty() { Ok(tree) } else { Err(format!("unexpected `{}` at the end", parser.rest)) }
     }
 }
 
@@ -163,7 +164,7 @@ struct Parser<'a> {
     depth: usize,
 }
 
-/// A tree is nested no deeper than this, so that every stack holds it.
+/// The maximum nesting depth of trees, chosen so that every stack holds it.
 const DEEPEST: usize = 64;
 
 impl<'a> Parser<'a> {
@@ -183,7 +184,7 @@ impl<'a> Parser<'a> {
     }
 
     fn expect(&mut self, token: &str) -> Result<(), String> {
-        if self.take(token) { Ok(()) } else { Err(format!("`{token}` is wanted before `{}`", self.rest)) }
+        if self.take(token) { Ok(()) } else { Err(format!("expected `{token}` before `{}`", self.rest)) }
     }
 
     fn word(&mut self) -> &'a str {
@@ -197,7 +198,7 @@ impl<'a> Parser<'a> {
 
     fn number(&mut self) -> Result<usize, String> {
         let word = self.word();
-        word.parse().ok().filter(|number| *number <= 4096).ok_or_else(|| format!("`{word}` is no number up to 4096"))
+        word.parse().ok().filter(|number| *number <= 4096).ok_or_else(|| format!("`{word}` is not a number up to 4096"))
     }
 
     fn products(&mut self) -> Result<Option<Products>, String> {
@@ -223,7 +224,7 @@ impl<'a> Parser<'a> {
                 }
                 self.expect(")")?;
                 if period == 0 || offsets.is_empty() || offsets.iter().any(|offset| *offset >= period) {
-                    return Err(format!("every({period}, …) wants offsets from 0 to {}", period.saturating_sub(1)));
+                    return Err(format!("every({period}, …) needs offsets from 0 to {}", period.saturating_sub(1)));
                 }
                 Ok(Some(Products::Every(period, offsets)))
             }
@@ -235,7 +236,7 @@ impl<'a> Parser<'a> {
     }
 
     fn groups(&mut self) -> Result<(Products, usize), String> {
-        let products = self.products()?.ok_or_else(|| format!("products are wanted before `{}`", self.rest))?;
+        let products = self.products()?.ok_or_else(|| format!("expected products before `{}`", self.rest))?;
         self.expect("/")?;
         match self.number()? {
             0 => Err("a group has at least one product".into()),
@@ -267,7 +268,7 @@ impl<'a> Parser<'a> {
             "c" => Ok(Tree::C),
             "none" => Ok(Tree::None),
             "acc" if self.in_fold => Ok(Tree::Acc),
-            "acc" => Err("`acc` stands outside a fold".into()),
+            "acc" => Err("`acc` is used outside a fold".into()),
             "fold" => {
                 self.expect("(")?;
                 let start = Box::new(self.tree()?);
@@ -377,9 +378,9 @@ mod tests {
             ("fold(c, all/0, sum(all, acc))", "at least one product"),
             ("pairs(all/1, sum(all), total)", "`total` is neither"),
             ("fold(c, all/4, total(all, acc))", "`total` is neither"),
-            ("sum(all, c", "`)` is wanted"),
+            ("sum(all, c", "expected `)`"),
             ("sum(every(2,2), c)", "offsets from 0 to 1"),
-            ("sum(all, c) c", "left over"),
+            ("sum(all, c) c", "unexpected `c` at the end"),
             ("sum(4..4)", "is empty"),
             (&"sum(".repeat(20_000), "nested deeper than 64"),
         ] {

@@ -1,4 +1,4 @@
-//! A model as a file.
+//! Writing a model as a file.
 
 use std::fmt::Write as _;
 
@@ -9,8 +9,8 @@ use crate::{
 };
 
 impl Model {
-    /// The model as a file in the format of this crate, without the values that variants set: reading it gives the same
-    /// model, but for the names of its variants.
+    /// The model as a file in the format of this crate, without `[variant]` tables. Parsing it gives the same model,
+    /// except for the names of its variants.
     #[must_use]
     pub fn to_toml(&self) -> String {
         let mut text = String::new();
@@ -62,7 +62,7 @@ impl Model {
             }
             let mut fields = format!("id = {}", quoted(&id.to_string()));
             if let Some(instruction) = instruction {
-                // Braces stand for choices where a file is read.
+                // When a file is read, braces denote choices.
                 let plain = instruction.replace(['{', '}'], "");
                 let _ = write!(fields, ", instruction = {}", quoted(&plain));
             }

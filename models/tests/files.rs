@@ -1,4 +1,4 @@
-//! Model files: the shipped ones, their variants, and what is said about malformed ones.
+//! Model files: the shipped ones, their variants, and the errors for malformed ones.
 
 mod common;
 
@@ -32,7 +32,7 @@ fn every_shipped_file_and_variant_loads_by_every_name() {
     }
     for name in ["v100", "t4", "a100", "l40s", "h100", "b200", "rtx5090", "mi100", "mi210", "mi300x", "rdna3", "rdna4"]
     {
-        assert!(names.contains(name), "there is no {name}");
+        assert!(names.contains(name), "no model is called {name}");
     }
 }
 
@@ -54,11 +54,11 @@ fn sources_are_used_and_operations_are_not_lost() {
     }
 }
 
-/// Each variant of each file, a dot on which it differs from the file, and both answers.
+/// For each variant of each file, a dot on which it differs from the file, and both answers.
 #[test]
 fn every_variant_differs_from_its_model_in_a_dot() {
     let f16 = "mma.m16n8k8.f16.f16.f16.f16";
-    // 2^-25 is half the smallest f16: a bit far below tips it, if the exponent of a zero does not push it off the grid.
+    // 2^-25 is half the smallest f16: a bit far below tips it, unless the exponent of a zero pushes it off the grid.
     let tips = |tiny: &str| format!("0c00*0800 {tiny}");
     let rows = [
         ("v100", "zero-exponent-mmasim-2-0", "mma.m8n8k4.f16.f16.f16.f16", tips("0001*0020"), "0000", "0000", "0001"),
@@ -88,7 +88,7 @@ fn every_variant_differs_from_its_model_in_a_dot() {
             "3f7ffffe",
         ),
         ("mi300x", "nan-all-ones", "mfma.m16n16k16.f32.f16.f16.f32", "7c00*0000".into(), "0", "7fc00000", "7fffffff"),
-        // 2^16 − 2^-9 − 2^-9 on a grid of 2^-8: each floored, or their sum.
+        // 2^16 − 2^-9 − 2^-9 on a grid of 2^-8: either each is floored, or their sum is.
         (
             "rdna4",
             "fp8-pairs",
@@ -170,7 +170,7 @@ fn the_documented_example_loads() {
 #[test]
 fn a_malformed_variant_is_an_error_of_its_own_line() {
     let parse = |text: &str, variant: &str| Model::parse("bad.toml", text, Some(variant)).unwrap_err().to_string();
-    assert!(parse(GOOD, "absent").contains("there is no variant `absent`; it has other"));
+    assert!(parse(GOOD, "absent").contains("unknown variant `absent`; it has other"));
     for (set, line, what) in [
         ("[variant.other.set.adder.sum]\nfraction_bits = 999", 45, "adder.sum.fraction_bits: 999 is not between"),
         ("[variant.other.set.adder.sum]\nbits = 3", 45, "adder.sum.bits: unknown key"),
@@ -178,7 +178,7 @@ fn a_malformed_variant_is_an_error_of_its_own_line() {
         (
             "[variant.other.set.unit.missing]\ntree = \"sum(all, c)\"",
             44,
-            "variant.other.set.unit.missing: nothing here has this name",
+            "variant.other.set.unit.missing: no element has this name",
         ),
         ("[variant.other.set.unit.half]\ntree = \"int(all, c)\"", 37, "the tree gives s32"),
     ] {
@@ -193,10 +193,10 @@ fn a_malformed_variant_is_an_error_of_its_own_line() {
 fn a_file_without_a_unit_and_a_name_without_a_model_are_errors() {
     let text = &GOOD[..GOOD.find("[[unit]]").unwrap()];
     let error = Model::parse("bad.toml", text, None).unwrap_err().to_string();
-    assert_eq!(error, "bad.toml:1: there is no [[unit]]");
-    assert!(load("z100").unwrap_err().to_string().contains("there is no model `z100`; the models are a100, "));
+    assert_eq!(error, "bad.toml:1: `[[unit]]` is missing");
+    assert!(load("z100").unwrap_err().to_string().contains("unknown model `z100`; the models are a100, "));
     assert!(load("./absent.toml").unwrap_err().to_string().contains("cannot read the model file `./absent.toml`"));
-    assert!(load("h100@absent").unwrap_err().to_string().contains("there is no variant `absent`"));
+    assert!(load("h100@absent").unwrap_err().to_string().contains("unknown variant `absent`"));
 }
 
 #[test]

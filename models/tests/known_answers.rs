@@ -1,4 +1,4 @@
-//! Dots whose answers are known from measurements, from papers, or by hand; a suite with teeth of its own.
+//! Dots whose answers are known from measurements, from papers, or by hand, independent of the evaluators.
 
 mod common;
 
@@ -9,7 +9,7 @@ const V100: &str = "mma.m8n8k4.f32.f16.f16.f32";
 const A100: &str = "mma.m16n8k8.f32.f16.f16.f32";
 const H100: &str = "mma.m16n8k16.f32.f16.f16.f32";
 
-/// What a line of the table says d is, and what the model gives.
+/// The d of a line of the table, and the model's result.
 fn answers(line: &str) -> Option<(&str, String)> {
     let (inputs, expected) = line.split_once(" = ")?;
     let (named, inputs) = inputs.split_once(": ")?;
@@ -38,7 +38,7 @@ fn every_known_dot_has_its_answer() {
     assert!(asked > 240, "{asked}");
 }
 
-/// Inputs that need every carry bit, and what comes out with one fewer: the sum wraps.
+/// Inputs that need every carry bit, and the results with one fewer: the sum wraps.
 #[test]
 fn carry_bits_are_enough_and_one_fewer_would_show() {
     let full = |count| times(count, "3fff*3fff");

@@ -1,9 +1,9 @@
-//! Sums that are longer than what a model packs at once have the bits of one operation after another.
+//! Sums longer than the part that a model packs at a time have the same bits as chained operations.
 
 use mxprobe_api::{Elements, Format, GemmOperands, OperationId};
 use mxprobe_models::{Evaluator, load};
 
-/// Numbers without a pattern.
+/// Pseudorandom numbers.
 struct Stream(u64);
 
 impl Stream {
@@ -12,7 +12,7 @@ impl Stream {
         self.0 >> 17
     }
 
-    /// Bits of a format: finite numbers about 1, and now and then, if `specials`, any bits at all.
+    /// Bits of a format: finite numbers around 1 and, if `specials`, occasionally arbitrary bits.
     fn elements(&mut self, format: Format, count: usize, specials: bool) -> Elements {
         let one = |stream: &mut Self| {
             let bits = stream.next() & format.mask();

@@ -1,4 +1,4 @@
-//! A unit nobody has, described by a file alone: the crate is not touched.
+//! A hypothetical unit, described by a file alone: the crate does not change.
 
 mod common;
 
@@ -53,18 +53,18 @@ fn a_file_alone_adds_a_unit() {
 
     let (k24, k36) = ("mma.m16n16k24.f32.f16.f16.f32", "mma.m16n16k36.f32.f16.f16.f32");
     for (operation, products, c, expected) in [
-        // 1 + 1.5·2^-20: three quarters of the grid's 2^-19, so one.
+        // 1 + 1.5·2^-20: three quarters of the grid's 2^-19 round to one unit.
         (k24, "3c00*3c00 0600*2400", "00000000", "3f800010"),
-        // 2^-20 is half a unit: ties to the even 0; 2^-20 in two products is twice nothing.
+        // 2^-20 is half a unit: the tie goes to the even 0; 2^-20 in two products is twice nothing.
         (k24, "3c00*3c00 0400*2400", "00000000", "3f800000"),
         (k24, "3c00*3c00 0400*2400 0400*2400", "00000000", "3f800000"),
-        // In the block of k = 12 to 23, which comes first, the two meet no 1 and add up to 2^-19.
+        // In the block of k = 12 to 23, which comes first, there is no 1, so the two add up to 2^-19.
         (k24, "3c00*3c00 k12:0400*2400 k23:0400*2400", "00000000", "3f800010"),
-        // k = 11 is in the block of k = 0: lost beside it.
+        // k = 11 is in the block of k = 0, where it is lost next to the 1.
         (k24, "3c00*3c00 k11:0400*2400 k23:0400*2400", "00000000", "3f800000"),
-        // c is rounded as any term: 1 + 2^-20 + 2^-23 is nearest to 1 + 2^-19.
+        // c is rounded like any term: 1 + 2^-20 + 2^-23 is nearest to 1 + 2^-19.
         (k24, "", "3f800009", "3f800010"),
-        // Three blocks, last first: −1 of k = 24 … 35 takes c = 1 away before 2^-19 of k = 0 comes.
+        // Three blocks, last first: −1 of k = 24 … 35 cancels c = 1 before 2^-19 of k = 0 is added.
         (k36, "0400*2800 k24:bc00*3c00", "3f800000", "36000000"),
         // 24 times 1.5·1.5 = 54.
         (k24, &times(24, "3e00*3e00"), "00000000", "42580000"),

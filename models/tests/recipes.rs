@@ -1,4 +1,4 @@
-//! Whole matrices by a recipe against one element at a time by the exact evaluator.
+//! Compares whole matrices computed by a recipe with one element at a time computed by the exact evaluator.
 #![allow(missing_docs)]
 
 use std::{collections::BTreeMap, time::Duration};
@@ -9,7 +9,7 @@ use mxprobe_models::{
     recipe::{Program, Recipe, Side, Verdict, decide},
 };
 
-/// Adders, and what stands before the levels of a case.
+/// The adders, and the part of a case before its levels.
 const HEAD: &str = r#"
 schema = "mxprobe-recipe/1"
 name = "drawn"
@@ -51,7 +51,7 @@ fn choose<'a>(random: &mut Random, words: &[&'a str]) -> &'a str {
     words[random.below(words.len())]
 }
 
-/// A recipe drawn from all that levels and an epilogue can say.
+/// A random recipe, drawn from everything that levels and an epilogue can express.
 fn drawn(random: &mut Random, model: &str, operation: &str) -> String {
     let mut text = HEAD.replace("@MODEL", model).replace("@OP", operation);
     let adders = ["f32", "f32", "bf16", "cut"];
@@ -99,7 +99,7 @@ fn drawn(random: &mut Random, model: &str, operation: &str) -> String {
     text
 }
 
-/// An element: mostly a moderate number, at times a zero, an infinity or a NaN.
+/// Draws an element: mostly a moderate number, sometimes a zero, an infinity or a NaN.
 fn element(random: &mut Random, format: Format) -> u64 {
     match random.below(60) {
         0 => random.any(format),

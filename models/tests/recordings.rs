@@ -1,4 +1,5 @@
-//! What cuBLASLt returned on a GeForce RTX 4060, bit for bit by a recipe file: the recordings of `scripts/recordings`.
+//! Reproduces cuBLASLt's results on a GeForce RTX 4060 bit for bit from a recipe file: the recordings of
+//! `scripts/recordings`.
 #![allow(missing_docs)]
 
 use std::{
@@ -27,12 +28,12 @@ struct Array {
 }
 
 impl Array {
-    /// The array that a reference `["c3.npz", "uint8_4x32_…"]` means.
+    /// Reads the array to which a reference `["c3.npz", "uint8_4x32_…"]` points.
     fn read(reference: &Value) -> Self {
         let [shard, key] = [0, 1].map(|at| reference[at].as_str().unwrap());
         let path = folder().join(shard.trim_end_matches(".npz")).join(format!("{key}.npy"));
         let bytes = fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-        // The header of NumPy's format, version 1.0: its length in two bytes, and a dictionary of Python.
+        // The header of NumPy's format, version 1.0: its length in two bytes, then a Python dictionary.
         let header = 10 + usize::from(u16::from_le_bytes([bytes[8], bytes[9]]));
         let text = String::from_utf8_lossy(&bytes[10..header]);
         assert!(text.contains("'fortran_order': False"), "{text}");
@@ -72,7 +73,7 @@ fn format_of(name: &str) -> Format {
     Format::named(name).unwrap()
 }
 
-/// What a recorded product is asked of the recipe.
+/// The parameters of a recorded product, as the recipe takes them.
 struct Call {
     a: Array,
     b: Array,
@@ -96,7 +97,7 @@ impl Library {
         let mut case = if call.fast { "fast" } else { "slow" }.to_owned();
         let mut parameters = BTreeMap::new();
         if call.splits.0 > 1 {
-            // As the recordings call the two orders.
+            // The recordings' names for the two orders.
             case += if call.splits.1 == "serial" { "-split-serial" } else { "-split-last-then-slots" };
             parameters.insert("slices".to_owned(), call.splits.0);
         }
@@ -109,7 +110,7 @@ impl Library {
         let operands = GemmOperands { m, n, k, a: &a, b: &b, c: &c, scale_a: None, scale_b: None };
         let scale = |name: &str, bits: u64| (name.to_owned(), Elements::from_bits(Format::F32, [bits]));
         let mut inputs = BTreeMap::from([scale("scale_a", call.scales[0]), scale("scale_b", call.scales[1])]);
-        // Other outputs do not read it.
+        // Other outputs do not read this scale.
         if let Some(bits) = call.scale_d.filter(|_| d.bits() == 8) {
             inputs.extend([scale("scale_d", bits)]);
         }
@@ -119,7 +120,7 @@ impl Library {
     }
 }
 
-/// How many outputs of a kind are equal bit for bit, and which are not.
+/// How many outputs of a kind are equal bit for bit, and which ones differ.
 #[derive(Default)]
 struct Count {
     outputs: usize,
@@ -144,7 +145,7 @@ impl Count {
     }
 }
 
-/// The keys of one table, those of another laid over them.
+/// Merges two tables; the keys of `over` take precedence.
 fn laid_over(under: &Value, over: &Value) -> Map<String, Value> {
     let mut all = under.as_object().cloned().unwrap_or_default();
     all.extend(over.as_object().cloned().unwrap_or_default());
@@ -155,7 +156,7 @@ fn whole(value: &Value) -> Option<u64> {
     value.as_u64()
 }
 
-/// A product of one call of cuBLASLt, with its scales as bits.
+/// A product as one call of cuBLASLt, with its scales as bits.
 fn product_of(case: &Value, parameters: &Map<String, Value>) -> Call {
     let text = |key: &str| parameters[key].as_str().unwrap();
     Call {
@@ -173,13 +174,13 @@ fn product_of(case: &Value, parameters: &Map<String, Value>) -> Call {
     }
 }
 
-/// A call as a program makes it: what it leaves out is as `call_defaults` says.
+/// A call as a program makes it; missing parameters come from `call_defaults`.
 fn call_of(case: &Value, output: &Value, defaults: &Value) -> Call {
     let called = Value::Object(laid_over(defaults, &case["call"]));
     let called = laid_over(&called, &output["call_diff"]);
     let scale = |key: &str| -> Option<u64> {
         let value = called.get(key)?.get("value")?;
-        // NaN and infinities are words.
+        // NaN and infinities are strings.
         let number = value.as_f64().or_else(|| value.as_str()?.parse().ok())?;
         Some(Format::F32.from_f64(number))
     };
@@ -199,7 +200,7 @@ fn call_of(case: &Value, output: &Value, defaults: &Value) -> Call {
     }
 }
 
-/// What was recorded of one instruction: tiles, or single dots.
+/// Compares the recordings of one instruction: tiles, or single dots.
 fn instructions(case: &Value, model: &Model, count: &mut Count) {
     let parameters = &case["params"];
     let [of_a, of_b] = ["fmt_a", "fmt_b"].map(|key| format_of(parameters[key].as_str().unwrap()));
@@ -228,7 +229,7 @@ fn every_recorded_product_of_cublaslt_is_that_of_its_recipe() {
     let (recipe, model) = load("cublaslt-sm89-fp8").unwrap();
     let library = Library { recipe, model };
     let mut counts: BTreeMap<(String, String), Count> = BTreeMap::new();
-    // What the library refused, or was recorded without what came out.
+    // Calls that the library rejected, or whose results were not recorded.
     let mut without: BTreeMap<(String, String), usize> = BTreeMap::new();
     let mut split: BTreeSet<(usize, String, bool)> = BTreeSet::new();
     for case in index["cases"].as_array().unwrap() {
@@ -268,12 +269,12 @@ fn every_recorded_product_of_cublaslt_is_that_of_its_recipe() {
     let found: Vec<(&str, &str, usize)> =
         without.iter().map(|((kind, error), count)| (kind.as_str(), error.as_str(), *count)).collect();
     assert_eq!(found, WITHOUT);
-    // Counts of slices, orders of merging and kinds of accumulation.
+    // Numbers of slices, orders of merging and kinds of accumulation.
     assert_eq!(split.iter().filter(|(slices, ..)| *slices > 1).count(), 68);
     assert_eq!(split.iter().map(|(slices, ..)| *slices).max(), Some(32));
 }
 
-/// What is reproduced: of which kind and format, how many outputs, and how many numbers in them.
+/// The reproduced outputs: kind, format, number of outputs, and number of values in them.
 const REPRODUCED: [(&str, &str, usize, usize); 11] = [
     ("gemm", "bf16", 718, 740_581),
     ("gemm", "e4m3", 493, 85_588),
@@ -288,8 +289,8 @@ const REPRODUCED: [(&str, &str, usize, usize); 11] = [
     ("mma", "f32", 116, 616_077),
 ];
 
-/// Of what no bits were recorded: calls that the library or torch refused, and calls with a bias or scales a row, which the
-/// recordings leave out.
+/// Outputs without recorded bits: calls that the library or torch rejected, and calls with a bias or row-wise scales,
+/// which the recordings leave out.
 const WITHOUT: [(&str, &str, usize); 4] = [
     ("gemm", "ReferenceRejectsError", 113),
     ("gemm", "UnsupportedFeatureError", 9),

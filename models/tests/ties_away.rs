@@ -1,4 +1,4 @@
-//! Rounding half up at alignment: known answers, every path against the exact evaluator, the file and its words.
+//! Rounding half up at alignment: known answers, every path compared with the exact evaluator, the file and its words.
 
 mod common;
 
@@ -13,28 +13,29 @@ fn model() -> Model {
 #[test]
 fn a_tie_at_alignment_goes_away_from_zero_on_either_side() {
     for (products, c, expected) in [
-        // 1 and 2^-11: half of the unit 2^-10 is a whole one.
+        // 1 and 2^-11: half of the unit 2^-10 rounds to a whole one.
         ("3c00*3c00 0400*4800", "00000000", "3f802000"),
         ("bc00*3c00 8400*4800", "00000000", "bf802000"),
         // Less than half is lost.
         ("3c00*3c00 03ff*4800", "00000000", "3f800000"),
-        // 2^-11 twice is twice a unit.
+        // Two times 2^-11 give two units.
         ("3c00*3c00 0400*4800 0400*4800", "00000000", "3f804000"),
-        // In another group it meets no 1: the sum 1 + 2^-11 has its bits within twelve.
+        // In another group there is no 1: the sum 1 + 2^-11 keeps its bits within twelve.
         ("3c00*3c00 k4:0400*4800", "00000000", "3f801000"),
         // Once normalised, 1 + 2^-13 is a tie of twelve bits.
         ("3c00*3c00 k4:0400*4000", "00000000", "3f800800"),
         ("bc00*3c00 k4:8400*4000", "00000000", "bf800800"),
-        // Nothing of 8 is lost.
+        // With a sum of 8, nothing is lost.
         (&times(8, "3c00*3c00"), "00000000", "41000000"),
-        // c loses two bits more: 2^-23 of 1 + 2^-23 is half of its unit 2^-22, and twelve bits then take it.
+        // c loses two bits more: the 2^-23 in 1 + 2^-23 is half of its unit 2^-22, and rounding to twelve bits then
+        // drops it.
         ("", "3f800001", "3f800000"),
     ] {
         assert_eq!(dot(&model(), "dot.m1n1k8.f32.f16.f16.f32", products, c), expected, "{products} + {c}");
     }
 }
 
-/// Any bits; values about 1; subnormals and what is near them; powers of two, whose sums tie.
+/// Arbitrary bits; values around 1; subnormals and values near them; powers of two, whose sums tie.
 fn elements(format: Format, len: usize, class: u64, random: &mut Random) -> Elements {
     let float = format.as_float().expect("floats alone");
     let draw = |random: &mut Random| {

@@ -1,7 +1,7 @@
 //! Reference dots, most of them measured on hardware, which every model must reproduce bit for bit.
 //!
-//! The dots are not part of the project. They are looked for in the directory of `MXPROBE_VECTORS`, then beside the
-//! project; without them the test says so and the tables of `known_answers.txt` remain.
+//! The dots are not part of the project. They are read from the directory `MXPROBE_VECTORS`, or else from one next to
+//! the project; without them the test is ignored with that reason, and the tables of `known_answers.txt` remain.
 #![expect(clippy::print_stdout, reason = "what ran is part of the result")]
 
 mod reference;

@@ -1,10 +1,10 @@
-//! Sums without a grid whose terms are as far apart as their formats let them be: words of fixed width hold them, and give the
-//! bits of the exact evaluator.
+//! Sums without a grid whose terms are as far apart as their formats allow: words of fixed width hold them, and give
+//! the bits of the exact evaluator.
 
 use mxprobe_api::{Format, OperationId};
 use mxprobe_models::{Dot, Evaluator, Flush, Model, Path, Sample};
 
-/// Sums of four that are rounded once, and pairs that hand their unrounded sums on.
+/// Sums of four that are rounded once, and pairs that pass on their unrounded sums.
 const FILE: &str = r#"
 schema = "mxprobe-model/1"
 name = "wide-sums"
@@ -40,7 +40,8 @@ basis = "specified"
 source = "here"
 "#;
 
-/// ±1.1…: a power of two of this exponent with all its fraction bits set, or the largest and smallest that the format has.
+/// ±1.1…: a power of two with this exponent and all fraction bits set, clamped to the largest and smallest value of the
+/// format.
 fn value(format: Format, negative: bool, exponent: i32) -> u64 {
     let float = format.as_float().expect("floats alone");
     let field = (exponent + float.bias).clamp(0, float.max_exponent() + float.bias).cast_unsigned();

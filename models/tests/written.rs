@@ -1,4 +1,4 @@
-//! A model that is written and read again is the same model.
+//! Writing a model and reading it back gives the same model.
 #![allow(missing_docs)]
 
 use std::collections::BTreeMap;

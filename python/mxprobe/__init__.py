@@ -34,7 +34,7 @@ from ._reports import (
 
 __version__ = _mxprobe.__version__
 
-# Errors and results are shown by the names that are public.
+# Errors and results are displayed under their public names.
 for _class in (
     *(DeviceError, Error, FormatError, InvalidError, NotIdentifiedError),
     *(Device, Model, Operation, Recipe, Trace, Unit),
@@ -78,12 +78,12 @@ __all__ = [
 
 
 def decode(format: str, bits: int) -> Fraction | float:
-    """The exact value of the bits of a format; a float for an infinity or a NaN, and 0 for a zero of either sign.
+    """The exact value of a format's bits; a float for an infinity or a NaN, and 0 for a zero of either sign.
 
     >>> decode("f16", 0x3555)
     Fraction(1365, 4096)
 
-    Raises ``InvalidError`` if there is no such format, or the bits are wider than it.
+    Raises ``InvalidError`` if the format does not exist or has fewer bits.
     """
     if bits < 0 or bits >> 64:
         raise InvalidError(f"{bits:#x} is not the bits of a number of 64 bits or fewer")

@@ -1,4 +1,4 @@
-"""``python -m mxprobe`` is the command."""
+"""``python -m mxprobe`` runs the command."""
 
 from ._command import main
 

@@ -1,4 +1,4 @@
-"""Arrays as the bytes of a format, and back."""
+"""Converts arrays to the bytes of a format, and back."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from ._errors import FormatError, InvalidError
 
 Array = npt.NDArray[Any]
 
-#: The bits of an element, and the bytes that keep it, by the format's name.
+#: The bits of an element, and the bytes that store it, by format name.
 FORMATS = {name: (bits, size) for name, bits, size in _mxprobe.formats()}
 
-#: The type of NumPy or ml_dtypes that a format has.
+#: The NumPy or ml_dtypes type of each format.
 _DTYPES = {
     "f64": "float64",
     "f32": "float32",
@@ -41,19 +41,19 @@ _DTYPES = {
     "u32": "uint32",
 }
 
-#: The format that a type has where nothing else names one.
+#: The format of a type if nothing else specifies one.
 _OF_DTYPE = {name: format for format, name in reversed(_DTYPES.items())}
 
 
 def check_format(format: str) -> str:
-    """The name itself, if it is a format's."""
+    """Returns the name if it is a format's; otherwise raises ``InvalidError``."""
     if format not in FORMATS:
         raise InvalidError(f"`{format}` is not a format; the formats are {', '.join(FORMATS)}")
     return format
 
 
 def dtype_of(format: str) -> np.dtype[Any] | None:
-    """The array type of a format; ``None`` if ml_dtypes has it and is not installed, or nothing has it."""
+    """The array type of a format; ``None`` if it needs ml_dtypes, which is not installed, or there is none."""
     name = _DTYPES.get(format)
     if name is None:
         return None
@@ -75,7 +75,7 @@ def bits_of(format: str) -> np.dtype[Any]:
 
 
 def array_of(value: Any, name: str) -> tuple[str, Array]:
-    """The name of an array's type, and the array; elements that NumPy has no type for, as their bits."""
+    """The name of an array's type, and the array; elements without a NumPy type are returned as bits."""
     if isinstance(value, (np.ndarray, np.generic)):
         return value.dtype.name, np.asarray(value)
     try:
@@ -96,21 +96,21 @@ def _of_buffer(value: Any) -> tuple[str, Array]:
 
 
 def format_of(value: Any, name: str) -> str:
-    """The format that an array's own type says it has."""
+    """The format that an array's own type implies."""
     dtype, _ = array_of(value, name)
     format = _OF_DTYPE.get(dtype)
     if format is None:
-        raise FormatError(f"{name} is {dtype}, which is the type of no format; `op` names the operation")
+        raise FormatError(f"{name} is {dtype}, which does not match any format; `op` names the operation")
     return format
 
 
 def to_bytes(value: Any, name: str, format: str, shape: tuple[int | None, ...]) -> tuple[bytes, tuple[int, ...]]:
-    """The bytes of an array of a format, row-major, and its shape, in which ``None`` may be any length."""
+    """The bytes of an array of a format, row-major, and its shape; ``None`` in ``shape`` accepts any length."""
     dtype, array = array_of(value, name)
     fits = len(array.shape) == len(shape) and all(want in (None, have) for want, have in zip(shape, array.shape))
     if not fits:
         wanted = "(" + ", ".join("any" if length is None else str(length) for length in shape) + ")"
-        raise InvalidError(f"{name} has the shape {_tuple(array.shape)}; {wanted} is wanted")
+        raise InvalidError(f"{name} has the shape {_tuple(array.shape)}; {wanted} is expected")
     bits, size = FORMATS[format]
     wanted_type = _DTYPES.get(format)
     unsigned = bits_of(format)
@@ -131,13 +131,13 @@ def to_bytes(value: Any, name: str, format: str, shape: tuple[int | None, ...]) 
 
 
 def from_bytes(data: bytes | bytearray | memoryview, format: str, shape: tuple[int, ...]) -> Array:
-    """An array of a format, which shares the bytes; of bits, where no type is there for the format."""
+    """An array of a format that shares the bytes; an array of bits if the format has no type."""
     bits, _ = FORMATS[format]
     dtype = dtype_of(format)
     found = np.frombuffer(data, bits_of(format).newbyteorder("<")).reshape(shape)
     if dtype is None:
         return found
-    if bits < 8 and format[0] == "s":  # int4 keeps its sign in the whole byte
+    if bits < 8 and format[0] == "s":  # int4 is sign-extended to the whole byte
         high = np.uint8((0xFF << (bits - 1)) & 0xFF)
         found = np.where(found & np.uint8(1 << (bits - 1)), found | high, found).astype(np.uint8)
     return found.view(dtype)

@@ -7,7 +7,7 @@ import sys
 
 from . import _mxprobe
 
-#: Loads the compiled half by its path, with nothing from the environment or the current folder, and runs the command in it.
+#: Loads the compiled half by its path, ignoring the environment and the current folder, and runs the command in it.
 _AGAIN = """\
 import sys, signal
 from importlib.machinery import ExtensionFileLoader
@@ -22,12 +22,12 @@ sys.exit(module.main(["mxprobe", *sys.argv[2:]], [sys.executable, "-I", "-c", sy
 
 
 def again() -> list[str]:
-    """What starts this command once more, for the processes of devices."""
+    """The command line that starts this command again, for device processes."""
     return [sys.executable, "-I", "-c", _AGAIN, str(_mxprobe.__file__)]
 
 
 def main() -> None:
     """Runs the command with the arguments of this process."""
-    # Rust hears signals from here on.
+    # From here on, Rust handles signals.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     sys.exit(_mxprobe.main(["mxprobe", *sys.argv[1:]], again()))

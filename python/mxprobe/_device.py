@@ -1,4 +1,4 @@
-"""Devices: callables, models, and what this machine has."""
+"""Devices: callables, models, and the devices of this machine."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from ._command import again
 from ._errors import FormatError, InvalidError
 from ._model import Model
 
-#: Seconds that one call may take if nothing else is said; the command's limit for hardware is the same.
+#: The default time limit of one call, in seconds; the command's limit for hardware is the same.
 TIMEOUT = 60.0
 
 
 class Device:
-    """Something that computes D = A·B + C, and that can be probed. ``mxprobe.device`` makes one of a callable."""
+    """Something that computes D = A·B + C and can be probed. ``mxprobe.device`` makes one from a callable."""
 
     def __init__(self, inner: _mxprobe.Device) -> None:
         self._inner = inner
 
     @property
     def name(self) -> str:
-        """Its name for people."""
+        """Its display name."""
         return self._inner.name
 
     @property
@@ -51,19 +51,21 @@ def device(
     arrays: str = "numpy",
     timeout: float = TIMEOUT,
 ) -> Device:
-    """A callable of this process as a device of one operation, ``gemm.mMnNkK.D.A.B.C``.
+    """Makes a device with one operation, ``gemm.mMnNkK.D.A.B.C``, from a callable of this process.
 
-    ``compute(a, b, c)`` gets a of m×k, b of k×n and c of m×n, and returns D, m×n, in the format of D: nothing is converted. With
-    ``batched`` each has the number of tiles as a first dimension. ``a``, ``b`` (that of a), ``c`` (that of d) and ``d`` are formats;
-    ``shape`` is (m, n, k). ``arrays`` says what it gets: ``numpy`` (with the types of ml_dtypes), ``torch``, or ``bits``,
-    unsigned integers; it may return any of these, whichever it got.
+    ``compute(a, b, c)`` gets a of m×k, b of k×n and c of m×n, and returns D, m×n, in the format of D: nothing is
+    converted. With ``batched``, each has the number of tiles as a first dimension. ``a``, ``b`` (default: that of a),
+    ``c`` (default: that of d) and ``d`` are formats; ``shape`` is (m, n, k). ``arrays`` selects the type of its
+    arguments: ``numpy`` (with the types of ml_dtypes), ``torch``, or ``bits``, unsigned integers; it may return any of
+    these.
 
-    What it raises is the error of the operation, in its words. One call may take ``timeout`` seconds: then the operation has failed,
-    and nothing more is asked until the call returns. It is called on a thread of its own, one call at a time.
+    An exception becomes the error of the operation, with the same message. If one call takes longer than ``timeout``
+    seconds, the operation has failed, and the device is not asked again until the call returns. The callable runs on
+    its own thread, one call at a time.
     """
     formats = {"a": check_format(a), "b": check_format(b or a), "c": check_format(c or d), "d": check_format(d)}
     if len(shape) != 3 or not all(isinstance(size, int) and 1 <= size <= 1 << 16 for size in shape):
-        raise InvalidError(f"the shape is {shape}; (m, n, k) is wanted, each from 1 to 65536")
+        raise InvalidError(f"the shape is {shape}; (m, n, k) is expected, each from 1 to 65536")
     if not callable(compute):
         raise InvalidError(f"{compute!r} cannot be called")
     if arrays not in ("numpy", "torch", "bits"):
@@ -88,12 +90,12 @@ def device(
     words = name if name is not None else getattr(compute, "__qualname__", type(compute).__qualname__)
     id = f"gemm.m{m}n{n}k{k}.{formats['d']}.{formats['a']}.{formats['b']}.{formats['c']}"
     inner, calls = _mxprobe.Device.of_callable(words, id, float(timeout))
-    # A daemon: a callable that never returns does not keep the program from its end.
+    # A daemon thread: a callable that never returns must not keep the program from exiting.
     threading.Thread(target=_answer, args=(calls, call), name=f"mxprobe {words}", daemon=True).start()
     return Device(inner)
 
 
-# Before the interpreter ends what threads do.
+# Runs before the interpreter ends its threads.
 atexit.register(_mxprobe.ending)
 
 
@@ -110,9 +112,9 @@ def _answer(calls: _mxprobe.Calls, call: Callable[..., bytes]) -> None:
 
 
 def reach(of: Device | Model | str, op: list[str], timeout: float | None) -> _mxprobe.Device:
-    """The device of what a function was given: a device, a model, or a selector such as ``cpu:0`` or ``exec:COMMAND``.
+    """The device for a function's argument: a device, a model, or a selector such as ``cpu:0`` or ``exec:COMMAND``.
 
-    Operations of a program that leave their sizes open get those of the ids in ``op``.
+    Operations of a program that leave their sizes open get the sizes of the ids in ``op``.
     """
     if isinstance(of, Device):
         return of._inner
@@ -124,7 +126,7 @@ def reach(of: Device | Model | str, op: list[str], timeout: float | None) -> _mx
 
 
 def _numpy(data: bytes, format: str, shape: tuple[int, ...]) -> Array:
-    # Of its own, so that a callable may write into it.
+    # A copy, so that a callable may write into it.
     return from_bytes(bytearray(data), format, shape)
 
 

@@ -1,4 +1,4 @@
-"""The exceptions of the package. Each has one sentence, with the value that is wrong in it."""
+"""The exceptions of the package. Each message is one sentence that contains the wrong value."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class Error(Exception):
-    """Whatever mxprobe raises by itself."""
+    """The base class of mxprobe's exceptions."""
 
 
 class InvalidError(Error, ValueError):
@@ -17,17 +17,17 @@ class InvalidError(Error, ValueError):
 
 
 class FormatError(Error, TypeError):
-    """An array has a type that the operation's format does not have."""
+    """The type of an array does not match the operation's format."""
 
 
 class DeviceError(Error, RuntimeError):
-    """A device failed, did not answer in time, or is not there."""
+    """A device failed, did not answer in time, or was not found."""
 
 
 class NotIdentifiedError(Error):
-    """No model explains what the device computes. ``report`` says why, with the bits."""
+    """No model explains what the device computes. ``report`` gives the reason, with the bits."""
 
     def __init__(self, message: str, report: Identification) -> None:
         super().__init__(message)
-        #: What was found, operation by operation.
+        #: The results, operation by operation.
         self.report = report

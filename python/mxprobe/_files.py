@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all."""
+"""Writes files atomically."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def replace(path: Path, text: str) -> None:
-    """Writes a text under another name and renames it into place."""
+    """Writes a text to a temporary file and renames it into place."""
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as file:

@@ -15,7 +15,7 @@ from ._files import replace
 
 @dataclass(frozen=True)
 class Operation:
-    """One operation of a unit: a shape, the formats of A, B, C and D, and what else identifies it."""
+    """One operation of a unit: a shape, the formats of A, B, C and D, and further properties."""
 
     id: str
     shape: tuple[int, int, int]
@@ -23,7 +23,7 @@ class Operation:
     b: str
     c: str
     d: str
-    #: Consecutive k that share a scale, of an operation with block scales.
+    #: Consecutive k that share a scale, if the operation has block scales.
     block: int | None
     #: The format of those scales.
     scale: str | None
@@ -35,16 +35,16 @@ class Operation:
 
 
 class Trace(str):
-    """How a model computes a dot, addition after addition, as text; ``print`` it."""
+    """How a model computes a dot, addition by addition, as text; ``print`` it."""
 
     def __repr__(self) -> str:
         return str(self)
 
 
 class Model:
-    """A matrix unit that computes bit for bit as the modelled one does.
+    """An executable model of a matrix unit, bit for bit.
 
-    ``mxprobe.model(name)`` makes one.
+    ``mxprobe.model(name)`` loads one.
     """
 
     def __init__(self, inner: _mxprobe.Model) -> None:
@@ -52,17 +52,17 @@ class Model:
 
     @property
     def name(self) -> str:
-        """What it was loaded as: ``h100``, ``./mine.toml``."""
+        """The name it was loaded by: ``h100``, ``./mine.toml``."""
         return self._inner.name
 
     @property
     def title(self) -> str:
-        """The unit's name for people."""
+        """The unit's display name."""
         return self._inner.title
 
     @property
     def variants(self) -> dict[str, str]:
-        """Other readings of the same unit where sources disagree: ``model("NAME@VARIANT")``."""
+        """Alternative models of the same unit if sources disagree: ``model("NAME@VARIANT")``."""
         return dict(self._inner.variants)
 
     @property
@@ -71,12 +71,12 @@ class Model:
         return self._inner.operations()
 
     def operation(self, op: str) -> Operation:
-        """The operation that a name means.
+        """Finds an operation by name.
 
-        ``op`` is an id, an instruction or an alias, or formats: ``f16->f32`` is the operation with the longest k that multiplies
-        f16 into f32, ``e4m3*e5m2->f32`` names A and B apart.
+        ``op`` is an id, an instruction, an alias, or formats: ``f16->f32`` is the operation with the longest k that
+        multiplies f16 into f32, ``e4m3*e5m2->f32`` names A and B separately.
 
-        Raises ``InvalidError`` if there is none, or there are several that compute differently.
+        Raises ``InvalidError`` if there is none, or if several match that compute differently.
         """
         return Operation(**self._inner.operation_named(op))
 
@@ -90,18 +90,19 @@ class Model:
         scale_a: Any = None,
         scale_b: Any = None,
     ) -> Array:
-        """D = A·B + C of any sizes, as the unit computes it with one operation after another along k.
+        """D = A·B + C of any sizes, as the unit computes it with consecutive operations along k.
 
-        ``a`` is m×k, ``b`` k×n, ``c`` m×n (+0 if left out); the result is m×n, in the format of D. Arrays of NumPy and ml_dtypes,
-        objects with the buffer protocol and with DLPack (torch's bfloat16 too) are taken in the operation's own formats, or as
-        unsigned integers of the same width, which are bits; nothing is rounded on the way. ``op`` is as in ``operation``; without
-        it the type of ``a`` says it (f32 or s32 out). tf32 takes float32, whose low 13 bits the unit does not read.
+        ``a`` is m×k, ``b`` k×n, ``c`` m×n (default: +0); the result is m×n, in the format of D. Arguments may be arrays
+        of NumPy and ml_dtypes, or objects with the buffer protocol or DLPack (including torch's bfloat16), in the
+        operation's own formats, or unsigned integers of the same width, which are bits; nothing is rounded. ``op`` is
+        as in ``operation``; the default follows from the types of ``a`` and ``b`` (with f32 or s32 results, f64 for
+        f64). tf32 takes float32, whose low 13 bits the unit does not read.
 
         An operation with block scales takes ``scale_a``, m×⌈k/block⌉, and ``scale_b``, ⌈k/block⌉×n.
 
-        Each element of D goes through ⌈k / the operation's k⌉ operations, k ascending, each with the last one's d as its c; the last
-        is padded with +0. All cores compute, without the interpreter's lock, and Ctrl-C works. In a format that NumPy and
-        ml_dtypes do not have, or if ml_dtypes is not installed, D is an array of bits.
+        Each element of D goes through ⌈k / the operation's k⌉ operations, k ascending, each with the previous d as its
+        c; the last is padded with +0. All cores compute, without the interpreter's lock, and Ctrl-C works. If NumPy and
+        ml_dtypes lack the format of D, or ml_dtypes is not installed, D is an array of bits.
 
         Raises ``FormatError`` for a wrong type, ``InvalidError`` for a wrong shape or operation.
         """
@@ -120,11 +121,11 @@ class Model:
         scale_a: Any = None,
         scale_b: Any = None,
     ) -> tuple[Array, Array]:
-        """The lowest and the highest value that each element of D = A·B + C may have in an order, as two m×n arrays of float64.
+        """The lowest and highest admissible values of D = A·B + C in an order, as two m×n arrays of float64.
 
-        Operands, ``op`` and errors are those of ``matmul``, orders those of ``mxprobe.testing.assert_mma_close``. Both ends are values
-        of the format of D and belong to the interval. They are NaN if the element is a NaN, and −∞ and ∞ if a partial sum may
-        overflow.
+        Operands, ``op`` and errors are as in ``matmul``, orders as in ``mxprobe.testing.assert_mma_close``. Both ends
+        are values of the format of D and belong to the interval. They are NaN if the element is a NaN, and −∞ and ∞ if
+        a partial sum may overflow.
         """
         of, (m, n, k), operands = self._operands(a, b, c, op, scale_a, scale_b)
         low, high = self._inner.intervals(of.id, (m, n, k), *operands, order)
@@ -163,11 +164,12 @@ class Model:
         scale_a: Any = None,
         scale_b: Any = None,
     ) -> Any:
-        """d = Σ aᵢ·bᵢ + c by one operation, and with ``trace`` how the unit comes to it.
+        """d = Σ aᵢ·bᵢ + c by one operation; with ``trace``, also the unit's computation of it.
 
-        ``a`` and ``b`` have as many elements as the operation's k, or fewer: the rest is +0. ``c`` is one element (+0 if left out).
-        Types, ``op`` and errors are those of ``matmul``. Returns a scalar of the format of D, or that and a ``Trace``: for each
-        addition its terms with exact values and exponents, the grid, what was kept and lost of each term, and the rounding.
+        ``a`` and ``b`` have as many elements as the operation's k, or fewer: the rest is +0. ``c`` is one element
+        (default: +0). Types, ``op`` and errors are as in ``matmul``. Returns a scalar of the format of D, or that and a
+        ``Trace``: for each addition its terms with exact values and exponents, the grid, what was kept and lost of each
+        term, and the rounding.
         """
         of = self.operation(op if op is not None else self._default(a, b))
         k = of.shape[2]
@@ -187,11 +189,11 @@ class Model:
         return (d, Trace(words)) if trace else d
 
     def explain(self) -> str:
-        """The model in words: its trees, its adders, and the source of each value."""
+        """Describes the model: its trees, its adders, and the source of each value."""
         return self._inner.explain()
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the model as a TOML file, which ``model`` and the command read."""
+        """Writes the model to a TOML file that ``model`` and the command can load."""
         replace(Path(path), self._inner.to_toml())
 
     @staticmethod
@@ -212,7 +214,10 @@ class Model:
 def scales_of(
     of: Operation, scale_a: Any, scale_b: Any, rows: tuple[int, ...], columns: tuple[int, ...], k: int, hint: str = ""
 ) -> tuple[bytes | None, bytes | None]:
-    """The bytes of both block scales, or ``None`` twice for an operation without; ``hint`` ends the error if it is given some."""
+    """The bytes of both block scales, or ``None`` twice for an operation without them.
+
+    ``hint`` is appended to the error if such an operation is given some.
+    """
     if of.block is None or of.scale is None:
         if scale_a is not None or scale_b is not None:
             raise InvalidError(f"{of.id} takes no block scales{hint}")
@@ -226,7 +231,7 @@ def scales_of(
 
 
 def model(name: str | os.PathLike[str]) -> Model:
-    """The model of a name (``h100``), an alias (``hopper``), a variant (``NAME@VARIANT``) or a TOML file.
+    """Loads a model by name (``h100``), alias (``hopper``), variant (``NAME@VARIANT``) or TOML file.
 
     Raises ``InvalidError`` if there is none, or the file cannot be read.
     """

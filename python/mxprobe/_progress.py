@@ -1,4 +1,4 @@
-"""How far long work is: a line that is rewritten, at a terminal or in a notebook."""
+"""Shows the progress of long tasks on a line that is rewritten, at a terminal or in a notebook."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-#: Work that is shorter shows nothing.
+#: Shorter tasks show nothing.
 _QUIET_SECONDS = 0.5
 
-#: Seconds between two lines.
+#: The minimum time between two lines.
 _PAUSE_SECONDS = 0.1
 
 
 def in_notebook() -> bool:
-    """Whether a kernel of Jupyter runs this."""
+    """Whether this runs in a Jupyter kernel."""
     shell = sys.modules.get("IPython")
     found: Any = shell.get_ipython() if shell is not None else None
     return found is not None and hasattr(found, "kernel")
 
 
 def is_shown() -> bool:
-    """Whether somebody would see it."""
+    """Whether progress would be visible."""
     at_terminal = sys.stderr is not None and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
     return at_terminal or in_notebook()
 
 
 def line(done: int, of: int, words: str, columns: int) -> str:
-    """One line, shorter than the terminal."""
+    """Formats one line, shorter than the terminal."""
     full = 20 * done // max(1, of)
     text = f"[{'#' * full}{'.' * (20 - full)}] {done}/{of} {words}"
     return "".join(letter if letter.isprintable() else "?" for letter in text)[: max(0, columns - 1)]
@@ -39,7 +39,7 @@ def line(done: int, of: int, words: str, columns: int) -> str:
 
 @contextmanager
 def progress(wanted: bool | None) -> Iterator[Callable[[int, int, str], None] | None]:
-    """What hears of progress; ``None`` if nobody does. ``wanted`` overrules where standard error goes."""
+    """Yields a function that shows progress, or ``None`` if it is not shown. ``wanted`` overrides the detection."""
     if not (is_shown() if wanted is None else wanted):
         yield None
         return

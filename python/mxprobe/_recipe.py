@@ -1,4 +1,4 @@
-"""Recipes: what a library makes of a unit."""
+"""Recipes: how a library computes products with a unit."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ._arrays import Array, dtype_of, format_of, from_bytes, to_bytes
 from ._errors import InvalidError
 from ._model import Operation, Trace, scales_of
 
-_NOT_SCALES = "; what an epilogue reads goes into `inputs`"
+_NOT_SCALES = "; inputs of an epilogue go into `inputs`"
 
 
 class Recipe:
-    """A library's product: a unit's instruction, how k is divided and merged, and what is stored.
+    """A library's product: the unit's instruction, how k is divided and merged, and the result that is stored.
 
-    ``mxprobe.recipe(name)`` makes one.
+    ``mxprobe.recipe(name)`` loads one.
     """
 
     def __init__(self, inner: _mxprobe.Recipe) -> None:
@@ -27,17 +27,17 @@ class Recipe:
 
     @property
     def name(self) -> str:
-        """What it was loaded as: ``cublaslt-sm89-fp8``, ``./mine.toml``."""
+        """The name it was loaded by: ``cublaslt-sm89-fp8``, ``./mine.toml``."""
         return self._inner.name
 
     @property
     def title(self) -> str:
-        """What it describes, for people."""
+        """A description."""
         return self._inner.title
 
     @property
     def model(self) -> str:
-        """The name of the model whose operations compute."""
+        """The name of the model whose operations it uses."""
         return self._inner.model
 
     @property
@@ -52,11 +52,11 @@ class Recipe:
 
     @property
     def operations(self) -> list[Operation]:
-        """The operations of the chosen case, or of all."""
+        """The operations of the chosen case, or of all cases."""
         return [Operation(**one) for one in self._inner.operations()]
 
     def explain(self) -> str:
-        """Every case in words: its levels, outermost first, the unit, and what is stored."""
+        """Describes every case: its levels, outermost first, the unit, and the stored result."""
         return self._inner.explain()
 
     def matmul(
@@ -70,16 +70,16 @@ class Recipe:
         scale_a: Any = None,
         scale_b: Any = None,
     ) -> Array:
-        """D by the recipe, bit for bit.
+        """D as the recipe computes it, bit for bit.
 
-        ``a`` is m×k, ``b`` k×n, ``c`` m×n in the case's own format (+0 if left out); the result is m×n. Types are those of
-        ``Model.matmul``. ``op`` names the operation; without it, the types of ``a`` and ``b`` choose among those of the recipe.
-        ``inputs`` are what the epilogue reads beside, such as ``{"alpha": 0.5}``: numbers, which are rounded to the input's format,
-        or arrays of it with one, m, n or m×n elements as the case says. An operation with block scales takes ``scale_a`` and
-        ``scale_b``.
+        ``a`` is m×k, ``b`` k×n, ``c`` m×n in the case's own format (default: +0); the result is m×n. Types are as in
+        ``Model.matmul``. ``op`` names the operation; by default, the types of ``a`` and ``b`` select one of the
+        recipe's. ``inputs`` are the further inputs of the epilogue, such as ``{"alpha": 0.5}``: numbers, which are
+        rounded to the input's format, or arrays of it with one, m, n or m×n elements as the case requires. An operation
+        with block scales takes ``scale_a`` and ``scale_b``.
 
-        The case is the chosen one, else the first that holds for the shape and the operation. All cores compute, without the
-        interpreter's lock; the bits do not depend on their number.
+        The case is the chosen one, otherwise the first that holds for the shape and the operation. All cores compute,
+        without the interpreter's lock; the bits do not depend on their number.
 
         Raises ``FormatError`` for a wrong type, ``InvalidError`` if no case holds, or for a wrong shape, operation or input.
         """
@@ -104,11 +104,12 @@ class Recipe:
         scale_a: Any = None,
         scale_b: Any = None,
     ) -> tuple[Any, Trace]:
-        """One element of D and how the recipe comes to it, step by step, by the exact evaluator.
+        """One element of D and the recipe's computation of it, step by step, by the exact evaluator.
 
-        ``a`` is a row of A, ``b`` a column of B, ``c`` one element; ``inputs`` are single numbers. The case is the chosen one, else the
-        first that holds for k, whatever m and n are. Types and errors are those of ``matmul``. Returns a scalar of the format of D, and
-        a ``Trace``: what each addition inside of the unit gave if there are few, each partial sum, each merge, and what was stored.
+        ``a`` is a row of A, ``b`` a column of B, ``c`` one element; ``inputs`` are single numbers. The case is the
+        chosen one, otherwise the first that holds for k, whatever m and n are. Types and errors are as in ``matmul``.
+        Returns a scalar of the format of D, and a ``Trace``: the result of each addition inside the unit if there are
+        few, each partial sum, each merge, and the stored result.
         """
         of = self._operation(a, b, op)
         left, (k,) = to_bytes(a, "a", of.a, (None,))
@@ -157,12 +158,12 @@ def _given(wanted: list[tuple[str, str, list[int], bool]], inputs: Mapping[str, 
 
 
 def recipe(name: str | os.PathLike[str], case: str | None = None, **parameters: int) -> Recipe:
-    """The recipe of a name (``cublaslt-sm89-fp8``), an alias or a TOML file.
+    """Loads a recipe by name (``cublaslt-sm89-fp8``), alias or TOML file.
 
-    ``case`` chooses a case by its name; without it, the first that holds for the shape computes. ``parameters`` are the numbers that
-    the case lets a caller choose, such as ``slices=4``.
+    ``case`` selects a case by name; by default, the first that holds for the shape is used. ``parameters`` are the
+    numbers that the case lets a caller choose, such as ``slices=4``.
 
-    Raises ``InvalidError`` if there is no such recipe or case, or the file cannot be read.
+    Raises ``InvalidError`` for an unknown recipe or case, or if the file cannot be read.
     """
     return Recipe(_mxprobe.Recipe(os.fspath(name), case, parameters))
 

@@ -1,4 +1,4 @@
-"""Sessions with devices, and what comes of them."""
+"""Sessions with devices, and their results."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from ._progress import progress as telling
 if TYPE_CHECKING:
     import pandas
 
-#: Characters of a line of text, where no terminal says another number.
+#: The line width of text without a terminal.
 _COLUMNS = 100
 
 
 class Result:
-    """A result, with every form that the command has: text, JSON, Markdown, CSV and HTML."""
+    """A result, in every format of the command: text, JSON, Markdown, CSV and HTML."""
 
     def __init__(self, inner: _mxprobe.Shown) -> None:
         self._inner = inner
 
     def text(self, format: str = "table", *, evidence: bool = False, columns: int = _COLUMNS) -> str:
-        """The result as ``table``, ``json``, ``markdown``, ``csv`` or ``html``; with the bits behind it, if ``evidence``."""
+        """The result as ``table``, ``json``, ``markdown``, ``csv`` or ``html``; with its bits if ``evidence``."""
         return self._inner.text(format, columns, evidence)
 
     def to_dict(self) -> Any:
-        """The JSON as Python objects; ``mxprobe schema`` says what they mean."""
+        """The JSON as Python objects; ``mxprobe schema`` documents it."""
         return json.loads(self.text("json"))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes a file: HTML, Markdown or CSV by its ending, else JSON."""
+        """Writes a file: HTML, Markdown or CSV by its extension, otherwise JSON."""
         endings = {".html": "html", ".md": "markdown", ".csv": "csv"}
         replace(Path(path), self.text(endings.get(Path(path).suffix, "json"), evidence=True))
 
@@ -59,7 +59,7 @@ class Result:
 
 
 class Report(Result):
-    """What ``run`` found out about a device."""
+    """The report of ``run`` on a device."""
 
     @property
     def findings(self) -> list[dict[str, Any]]:
@@ -72,7 +72,7 @@ class Report(Result):
         return found
 
     def finding(self, probe: str, op: str | None = None) -> dict[str, Any]:
-        """The finding of a probe, of the operation of this id or the first one.
+        """The finding of a probe, for the operation with this id or the first one.
 
         Raises ``InvalidError`` if there is none.
         """
@@ -90,39 +90,39 @@ class Report(Result):
 
 
 class Identification(Result):
-    """What ``identify`` found out, operation by operation."""
+    """The results of ``identify``, operation by operation."""
 
 
 class Verification(Result):
-    """How a device compares with a model, bit for bit."""
+    """The comparison of a device with a model, bit for bit."""
 
     @property
     def dots(self) -> int:
-        """Dots that were compared."""
+        """The number of dots compared."""
         return sum(operation["dots"] for operation in self.to_dict()["operations"])
 
     @property
     def mismatches(self) -> int:
-        """Dots with other bits."""
+        """The number of dots with different bits."""
         return sum(operation["mismatches"] for operation in self.to_dict()["operations"])
 
     @property
     def failures(self) -> list[str]:
-        """Why operations were not compared to the end."""
+        """Why operations were not compared completely."""
         return [operation["failed"] for operation in self.to_dict()["operations"] if operation.get("failed")]
 
     @property
     def matches(self) -> bool:
-        """Every operation was compared, and every bit is the same."""
+        """Whether every operation was compared completely without a difference."""
         return self.mismatches == 0 and not self.failures
 
 
 class Comparison(Result):
-    """What differs between reports."""
+    """The differences between reports."""
 
     def __init__(self, inner: _mxprobe.Shown, differ: bool) -> None:
         super().__init__(inner)
-        #: Whether anything does.
+        #: Whether anything differs.
         self.differ = differ
 
 
@@ -142,11 +142,11 @@ class Distinction(Result):
 
 
 class Unit(Model):
-    """A model that was identified. ``save`` writes it; ``report`` says how it was found."""
+    """An identified model. ``save`` writes it; ``report`` shows how it was found."""
 
     def __init__(self, inner: _mxprobe.Model, report: Identification) -> None:
         super().__init__(inner)
-        #: What was found, operation by operation.
+        #: The results, operation by operation.
         self.report = report
 
 
@@ -165,11 +165,11 @@ def run(
 ) -> Report:
     """Probes a device: how it rounds, aligns, orders and flushes, each answer with the bits that prove it.
 
-    ``device`` is a ``Device``, a ``Model``, or a selector such as ``cpu:0`` or ``exec:COMMAND``; hardware and programs are reached
-    through a process of their own, and one request may take ``timeout`` seconds. ``op`` and ``probe`` are names or patterns with ``*``. With ``expect`` each
-    operation is compared with that model as well. Ctrl-C ends it.
+    ``device`` is a ``Device``, a ``Model``, or a selector such as ``cpu:0`` or ``exec:COMMAND``; hardware and programs
+    are accessed through their own process, and one request may take ``timeout`` seconds. ``op`` and ``probe`` are names
+    or patterns with ``*``. With ``expect``, each operation is also compared with that model. Ctrl-C ends it.
 
-    A device that fails is a finding that says so. Raises ``InvalidError`` for names that mean nothing.
+    If the device fails, a finding says so. Raises ``InvalidError`` for unknown names.
     """
     with telling(progress) as tell:
         expected = None if expect is None else expect._inner
@@ -186,10 +186,10 @@ def identify(
     timeout: float | None = None,
     progress: bool | None = None,
 ) -> Unit:
-    """The bit-exact model of whatever computes, found from outside, and tested by inputs made to break it.
+    """Finds a bit-exact model of anything that computes, from the outside, and tests it with inputs made to refute it.
 
-    The model is called ``name``. ``nan="any"`` counts all NaN as the same. Operations that could not be identified are in
-    ``report`` alone.
+    The model is called ``name``. ``nan="any"`` treats all NaNs as equal. Operations that could not be identified are
+    only in ``report``.
 
     Raises ``NotIdentifiedError``, with the reason and the report, if none could.
     """
@@ -214,23 +214,23 @@ def verify(
     timeout: float | None = None,
     progress: bool | None = None,
 ) -> Verification:
-    """Compares a device with a model, bit for bit, on ``count`` dots or more of each operation that both have."""
+    """Compares a device with a model, bit for bit, on at least ``count`` dots of each operation that both have."""
     with telling(progress) as tell:
         inner = reach(device, _names(op), timeout)
         return Verification(_mxprobe.verify(inner, model._inner, _names(op), count, seed, nan, tell))
 
 
 def read(path: str | os.PathLike[str]) -> list[Report]:
-    """The reports of a file that ``run`` or the command saved.
+    """Reads the reports in a file that ``run`` or the command saved.
 
-    Raises ``InvalidError`` if the file is not one.
+    Raises ``InvalidError`` if the file is not a report.
     """
     text = Path(path).read_text(encoding="utf-8-sig")
     return [Report(shown) for shown in _mxprobe.read(text, os.fspath(path))]
 
 
 def compare(*reports: Report | str | os.PathLike[str], all: bool = False) -> Comparison:
-    """What differs between reports, or files of them, by property and with the bits; with what is equal too, if ``all``."""
+    """Compares reports, or files of them, by property and with the bits; lists equal properties too, if ``all``."""
     found: list[tuple[str, _mxprobe.Shown]] = []
     for at, report in enumerate(reports):
         if isinstance(report, Report):
@@ -243,8 +243,8 @@ def compare(*reports: Report | str | os.PathLike[str], all: bool = False) -> Com
 def distinguish(
     one: Model, other: Model, op: str, *, seed: int = 1, finite: bool = False, budget: float = 60.0
 ) -> Distinction:
-    """A dot on which two models differ, or a proof that there is none, within ``budget`` seconds.
+    """Finds a dot on which two models differ, or a proof that there is none, within ``budget`` seconds.
 
-    With ``finite`` only operands and c that are numbers count.
+    With ``finite``, only finite operands and c are considered.
     """
     return Distinction(*_mxprobe.distinguish(one._inner, other._inner, op, seed, finite, budget))

@@ -1,4 +1,4 @@
-"""Assertions for tests of kernels: is a product what a matrix unit can give, whatever the order of its sums?
+"""Assertions for tests of kernels: could a matrix unit have computed this product, whatever the order of its sums?
 
 >>> import numpy as np
 >>> from mxprobe.testing import assert_mma_close
@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from ._model import Model, model as load
 
-#: Elements that a message names.
+#: The number of elements listed in a message.
 _SHOWN = 5
 
 
@@ -33,14 +33,15 @@ def assert_mma_close(
     scale_a: Any = None,
     scale_b: Any = None,
 ) -> None:
-    """Raises ``AssertionError`` if an element of D = A·B + C lies outside of what the unit can give.
+    """Raises ``AssertionError`` if an element of D = A·B + C is not admissible for the unit.
 
-    ``a`` is m×k, ``b`` k×n, ``c`` m×n (+0 if left out) and ``d``, which is judged, m×n, all in the operation's formats; types,
-    ``op`` and scales are those of ``Model.matmul``. ``model`` is a ``Model``, or what ``mxprobe.model`` takes. ``order`` says which
-    sums are admitted: ``any`` tree of the unit's operations and of additions in the format of D or a wider one (split-K, outer
-    accumulators); a ``chain`` of operations with the products in any order; or the ``given`` one, k ascending, which is equality with
-    ``Model.matmul`` but for the bits of a NaN. The intervals are proved from the unit's adders, not guessed: what lies outside is
-    wrong. Zeros of either sign are equal. An element of which a partial sum may overflow is not judged.
+    ``a`` is m×k, ``b`` k×n, ``c`` m×n (default: +0), and ``d``, which is checked, m×n, all in the operation's formats;
+    types, ``op`` and scales are as in ``Model.matmul``. ``model`` is a ``Model``, or an argument of ``mxprobe.model``.
+    ``order`` selects the admissible sums: ``any`` tree of the unit's operations and of additions in the format of D or
+    a wider one (split-K, outer accumulators); a ``chain`` of operations with the products in any order; or the
+    ``given`` one, k ascending, which is equality with ``Model.matmul`` except for the bits of a NaN. The intervals are
+    proved from the unit's adders, not guessed: an element outside is wrong. Zeros of either sign are equal. An element
+    is not judged if a partial sum may overflow.
 
     Raises ``FormatError`` for a wrong type, ``InvalidError`` for a wrong shape, operation or order.
     """

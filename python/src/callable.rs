@@ -17,11 +17,11 @@ use mxprobe_api::{Device, DeviceInfo, DeviceKind, Elements, Error, Operation, Op
 
 use crate::error::of_exception;
 
-/// A device that calls a Python function: with the number of tiles and the bytes of A, B and C, for the bytes of D.
+/// A device that calls a Python function with the number of tiles and the bytes of A, B and C, and gets the bytes of D.
 ///
-/// It is called on one thread of its own, whoever asks, so that a call that does not return costs an operation and not the session.
-/// That thread is Python's, which takes its calls from [`Calls`]: when the interpreter ends it ends such threads wherever they
-/// are, and what it ends may have no frame of Rust's below.
+/// The function runs on its own thread, whoever asks, so that a call that does not return costs an operation and not
+/// the session. That thread belongs to Python and takes its calls from [`Calls`]: when the interpreter exits, it ends
+/// such threads wherever they are, and such a thread must not have a Rust frame below.
 pub(crate) struct Callable {
     info: DeviceInfo,
     operations: OperationSet,
@@ -40,12 +40,12 @@ struct Call {
 
 struct Sent {
     to: Sender<Call>,
-    /// The answer of a call that was not waited for to its end.
+    /// The answer of a call that timed out.
     late: Option<Receiver<Answer>>,
 }
 
 impl Callable {
-    /// A device of one operation, and the calls that a thread has to answer.
+    /// Creates a device with one operation, and the calls that a thread must answer.
     pub(crate) fn new(name: &str, id: OperationId, limit: Duration) -> (Self, Calls) {
         let info = DeviceInfo {
             backend: "python".into(),
@@ -64,7 +64,7 @@ impl Callable {
         (Self { info, operations, limit, calls: Mutex::new(Sent { to, late: None }) }, calls)
     }
 
-    /// Why nothing more is asked, if a call has not returned.
+    /// Why the device is not asked any more, if a call has not returned.
     pub(crate) fn gave_up(&self) -> Option<String> {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner).busy().then(|| STILL_RUNS.to_owned())
     }
@@ -81,17 +81,17 @@ impl Sent {
     }
 }
 
-/// Calls of a callable, for the thread that makes them: `next`, then `done` or `failed`, and so on until `next` is None.
+/// The calls to a callable, for the thread that makes them: `next`, then `done` or `failed`, until `next` returns None.
 #[pyclass(frozen, module = "mxprobe._mxprobe")]
 pub(crate) struct Calls {
     from: Mutex<Receiver<Call>>,
     answers: Mutex<Option<Sender<Answer>>>,
 }
 
-/// Whether the interpreter is about to end.
+/// Whether the interpreter is about to exit.
 static ENDING: AtomicBool = AtomicBool::new(false);
 
-/// Says that the interpreter is about to end: threads that wait for a call do not come back to it.
+/// Announces that the interpreter is about to exit: threads that wait for a call do not return to it.
 #[pyfunction]
 pub(crate) fn ending() {
     ENDING.store(true, Ordering::Release);
@@ -122,7 +122,7 @@ impl Calls {
         self.answer(bytes.map_err(|error| of_exception(py, &error.into())));
     }
 
-    /// Answers a call with what was raised.
+    /// Answers a call with the exception that was raised.
     fn failed(&self, py: Python<'_>, raised: Bound<'_, PyAny>) {
         self.answer(Err(of_exception(py, &PyErr::from_value(raised))));
     }
@@ -131,7 +131,7 @@ impl Calls {
 impl Calls {
     fn answer(&self, found: Answer) {
         if let Some(answer) = self.answers.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            // Whoever asked may have gone.
+            // The asking thread may be gone.
             let _ = answer.send(found);
         }
     }

@@ -1,4 +1,4 @@
-//! The command `mxprobe`, as the package's entry point runs it.
+//! The command `mxprobe`, run by the package's entry point.
 
 use std::ffi::OsString;
 
@@ -6,8 +6,8 @@ use pyo3::prelude::*;
 
 use mxprobe::Backends;
 
-/// Runs the command with these arguments, the program's name first. `again` is the program, with its first arguments, that is
-/// started for the processes of devices. Returns the exit code.
+/// Runs the command with these arguments, starting with the program's name. `again` is the program, with its first
+/// arguments, that is started for device processes. Returns the exit code.
 #[pyfunction]
 pub(crate) fn main(py: Python<'_>, arguments: Vec<OsString>, again: Vec<OsString>) -> u8 {
     py.detach(|| Backends::included().started_by(again).run(arguments))

@@ -54,7 +54,7 @@ const READABLE: [i32; 3] = [1, 3, 11];
 const FRESH: *const c_char = c"dltensor".as_ptr();
 const USED: *const c_char = c"used_dltensor".as_ptr();
 
-/// The name that NumPy or `ml_dtypes` gives a type of DLPack (dlpack.h 1.1, `DLDataTypeCode`).
+/// The name in NumPy or `ml_dtypes` of a DLPack type (dlpack.h 1.1, `DLDataTypeCode`).
 fn dtype(data_type: DlDataType) -> Option<&'static str> {
     (data_type.lanes == 1).then_some(())?;
     Some(match (data_type.code, data_type.bits) {
@@ -81,12 +81,12 @@ fn dtype(data_type: DlDataType) -> Option<&'static str> {
     })
 }
 
-/// Calls the deleter of a tensor that was taken, once.
+/// Calls the deleter of an acquired tensor once.
 struct Taken(NonNull<DlManagedTensor>);
 
 impl Drop for Taken {
     fn drop(&mut self) {
-        // SAFETY: the tensor is ours since its capsule was renamed, and is deleted here alone.
+        // SAFETY: the tensor is ours since its capsule was renamed, and is deleted only here.
         unsafe {
             if let Some(deleter) = self.0.as_ref().deleter {
                 deleter(self.0.as_ptr());
@@ -95,8 +95,8 @@ impl Drop for Taken {
     }
 }
 
-/// The name of the type, the shape and the elements, row-major, of a capsule that `__dlpack__` returned. `name` is what errors
-/// call it.
+/// Reads a capsule that `__dlpack__` returned: the name of the type, the shape, and the elements, row-major. `name` is
+/// what errors call it.
 #[pyfunction]
 pub(crate) fn dlpack<'py>(
     py: Python<'py>,
@@ -104,19 +104,21 @@ pub(crate) fn dlpack<'py>(
     name: &str,
 ) -> PyResult<(&'static str, Bound<'py, PyTuple>, Bound<'py, PyBytes>)> {
     let wrong = |what: String| PyTypeError::new_err(format!("{name} {what}"));
-    // SAFETY: `capsule` is an object of the interpreter whose lock is held; the call says whether it is such a capsule.
+    // SAFETY: `capsule` is an object of the interpreter whose lock is held; the call checks whether it is such a
+    // capsule.
     let fresh = unsafe { ffi::PyCapsule_IsValid(capsule.as_ptr(), FRESH) } == 1;
     if !fresh {
         return Err(wrong("has a `__dlpack__` that does not return a fresh capsule `dltensor`".to_owned()));
     }
-    // SAFETY: the capsule is valid under this name; renaming it takes the tensor over, as DLPack's protocol asks.
+    // SAFETY: the capsule is valid under this name; renaming it takes ownership of the tensor, as DLPack's protocol
+    // requires.
     let pointer = unsafe {
         let pointer = ffi::PyCapsule_GetPointer(capsule.as_ptr(), FRESH);
         ffi::PyCapsule_SetName(capsule.as_ptr(), USED);
         pointer
     };
     let taken = Taken(NonNull::new(pointer.cast()).ok_or_else(|| wrong("has an empty DLPack capsule".to_owned()))?);
-    // SAFETY: DLPack says what a capsule of this name points to; it lives until `taken` is dropped.
+    // SAFETY: DLPack defines what a capsule of this name points to; it lives until `taken` is dropped.
     let tensor = unsafe { &taken.0.as_ref().tensor };
     if !READABLE.contains(&tensor.device.kind) {
         let kind = tensor.device.kind;
@@ -125,15 +127,15 @@ pub(crate) fn dlpack<'py>(
     let data_type = tensor.data_type;
     let DlDataType { code, bits, lanes } = data_type;
     let named = dtype(data_type).ok_or_else(|| {
-        wrong(format!("has the DLPack type code {code} of {bits} bits and {lanes} lanes, which no format has"))
+        wrong(format!("has the DLPack type code {code} of {bits} bits and {lanes} lanes, which matches no format"))
     })?;
     let dimensions =
-        usize::try_from(tensor.dimensions).map_err(|_| wrong("has fewer than no dimensions".to_owned()))?;
+        usize::try_from(tensor.dimensions).map_err(|_| wrong("has a negative number of dimensions".to_owned()))?;
     let list = |pointer: *const i64| -> &[i64] {
         if dimensions == 0 || pointer.is_null() {
             return &[];
         }
-        // SAFETY: DLPack says that `shape` and, if they are there, `strides` have `dimensions` elements.
+        // SAFETY: DLPack guarantees that `shape` and, if present, `strides` have `dimensions` elements.
         unsafe { std::slice::from_raw_parts(pointer, dimensions) }
     };
     let shape = list(tensor.shape);
@@ -144,7 +146,7 @@ pub(crate) fn dlpack<'py>(
     let count = count.ok_or_else(|| wrong(format!("has the DLPack shape {shape:?} without elements")))?;
     let size = usize::from(data_type.bits.div_ceil(8));
     if data_type.bits < 8 {
-        return Err(wrong(format!("has packed elements of {bits} bits, which are not read")));
+        return Err(wrong(format!("has packed elements of {bits} bits, which are not supported")));
     }
     let mut bytes = Vec::with_capacity(count * size);
     if count > 0 {
@@ -160,7 +162,7 @@ pub(crate) fn dlpack<'py>(
             let at: i64 = index.iter().zip(&strides).map(|(index, stride)| index * stride).sum();
             let at = isize::try_from(at).expect("memory is addressed by isize") * isize::try_from(size).expect("few");
             let offset = usize::try_from(tensor.byte_offset).expect("memory is addressed by usize");
-            // SAFETY: the exporter promises that every element that shape, strides and offset name can be read.
+            // SAFETY: the exporter guarantees that every element addressed by shape, strides and offset can be read.
             let element = unsafe {
                 std::slice::from_raw_parts(tensor.data.cast::<u8>().add(offset).offset(at).cast_const(), size)
             };

@@ -1,8 +1,8 @@
 //! The compiled half of the Python package `mxprobe`.
 //!
-//! Operands and results cross the border as bytes, elements in the fewest whole bytes, little-endian and row-major; the Python
-//! half makes arrays of them. While a model or a session computes, no lock of the interpreter is held; signals are looked for
-//! some twenty times a second, so that Ctrl-C ends any wait.
+//! Operands and results cross the boundary as bytes: elements in the fewest whole bytes, little-endian and row-major;
+//! the Python half makes arrays of them. The interpreter's lock is released while a model or a session computes;
+//! signals are checked about twenty times a second, so that Ctrl-C ends any wait.
 
 mod callable;
 mod command;
@@ -21,7 +21,7 @@ use mxprobe_api::{Decoded, Format};
 
 use error::raise;
 
-/// The value of bits: `"nan"`, `"inf"` or `"-inf"`, or an odd or zero integer and the power of two that it is multiplied by.
+/// The value of bits: `"nan"`, `"inf"` or `"-inf"`, or an integer and the power of two that it is multiplied by.
 #[pyfunction]
 fn decode(py: Python<'_>, format: &str, bits: u64) -> PyResult<(String, i64, i32)> {
     let format = Format::named(format).map_err(|error| raise(py, error))?;
@@ -44,7 +44,7 @@ fn decode(py: Python<'_>, format: &str, bits: u64) -> PyResult<(String, i64, i32
     })
 }
 
-/// Every format: its name, how many bits it has, and in how many bytes an element is kept.
+/// All formats: name, number of bits, and bytes of storage per element.
 #[pyfunction]
 fn formats() -> Vec<(&'static str, u32, usize)> {
     Format::ALL.iter().map(|format| (format.name(), format.bits(), format.storage_bytes())).collect()

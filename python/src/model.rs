@@ -16,13 +16,13 @@ use mxprobe_models::{Dot, Trace, load, shipped};
 
 use crate::{error::raise, tolerance, wait::interruptibly};
 
-/// Products below which nothing is worth a thread: some milliseconds.
+/// Products below which a thread is not worthwhile: some milliseconds.
 const SMALL: usize = 1 << 22;
 
-/// Products between two looks at whether to stop: about a second of the slowest path.
+/// Products between two checks whether to stop: about a second of the slowest path.
 const BETWEEN_LOOKS: usize = 1 << 31;
 
-/// Rows that are multiplied at once at the least, so that B is not packed again too often.
+/// The fewest rows that are multiplied at a time, so that B is not packed again too often.
 const FEWEST_ROWS: usize = 256;
 
 /// An executable model.
@@ -30,7 +30,7 @@ const FEWEST_ROWS: usize = 256;
 pub(crate) struct Model {
     pub(crate) model: mxprobe_models::Model,
     pub(crate) device: Arc<dyn Device>,
-    /// What it was loaded as: `h100`, `./mine.toml`.
+    /// The name it was loaded by: `h100`, `./mine.toml`.
     pub(crate) name: String,
 }
 
@@ -50,7 +50,7 @@ impl Model {
     }
 }
 
-/// An operation as a dictionary.
+/// Describes an operation as a dictionary.
 pub(crate) fn described<'py>(py: Python<'py>, operation: &Operation) -> PyResult<Bound<'py, PyDict>> {
     let id = &operation.id;
     let found = PyDict::new(py);
@@ -135,7 +135,7 @@ impl Model {
         Ok(PyByteArray::new(py, found.map_err(|error| raise(py, error))?.bytes()))
     }
 
-    /// d of one dot, and how the model comes to it if `trace`.
+    /// d of one dot, and with `trace` the model's computation of it.
     #[pyo3(signature = (id, a, b, c, scales, trace))]
     #[allow(clippy::too_many_arguments, reason = "one for each operand")]
     fn dot<'py>(
@@ -186,7 +186,7 @@ impl Model {
         Ok((PyByteArray::new(py, &bytes(&low)), PyByteArray::new(py, &bytes(&high))))
     }
 
-    /// How many elements D has, how many have no interval, and those that lie outside of theirs.
+    /// The number of elements of D, the number without an interval, and the elements outside of theirs.
     #[pyo3(signature = (id, sizes, a, b, c, scale_a, scale_b, d, order))]
     #[allow(clippy::too_many_arguments, reason = "one for each operand")]
     fn check(
@@ -219,7 +219,7 @@ pub(crate) struct Operands {
 }
 
 impl Operands {
-    /// Those of an operation, whose lengths are right.
+    /// Reads the operands of an operation and checks their lengths.
     pub(crate) fn new(
         id: &OperationId,
         sizes: (usize, usize, usize),
@@ -232,7 +232,7 @@ impl Operands {
         Ok(operands)
     }
 
-    /// Those of an operation with C in a format of its own, +0 if there is none; of any lengths.
+    /// Reads the operands of an operation, with C in its own format (+0 if absent); lengths are not checked.
     pub(crate) fn read(
         id: &OperationId,
         c_format: Format,
@@ -251,7 +251,7 @@ impl Operands {
         Ok(Self { sizes, a, b, c, scales })
     }
 
-    /// What comes of them as one dot: a row of A, a column of B and one element of C.
+    /// Passes the operands to `make` as one dot: a row of A, a column of B and one element of C.
     pub(crate) fn as_dot<T>(&self, make: impl FnOnce(Dot<'_>) -> T) -> T {
         let bits = |elements: &Elements| elements.iter().collect::<Vec<u64>>();
         let (a, b) = (bits(&self.a), bits(&self.b));
@@ -260,7 +260,7 @@ impl Operands {
         make(Dot { a: &a, b: &b, c: self.c.get(0), scales })
     }
 
-    /// All of them.
+    /// All operands.
     pub(crate) fn whole(&self) -> GemmOperands<'_> {
         self.rows(self.sizes.0, &self.a, &self.c, self.scales.as_ref().map(|(a, _)| a))
     }
@@ -278,7 +278,7 @@ impl Operands {
         GemmOperands { m: count, n, k, a, b: &self.b, c, scale_a, scale_b }
     }
 
-    /// The product, some rows at a time if there are many products in all; an error if it was stopped in between.
+    /// Computes the product, some rows at a time if it is large; returns an error if it was stopped in between.
     fn multiply(&self, device: &dyn Device, operation: &Operation, stopped: &AtomicBool) -> Result<Elements, Error> {
         let multiply = |operands: &GemmOperands<'_>| {
             let found = multiply(device, operation, operands)?;

@@ -1,4 +1,4 @@
-//! Recipes: products as a library makes them of a unit, and how it comes to an element.
+//! Recipes: products as a library computes them on a unit, and traces of single elements.
 
 use std::collections::BTreeMap;
 
@@ -19,12 +19,12 @@ use crate::{
     wait::interruptibly,
 };
 
-/// A recipe, with the case and the numbers that were chosen.
+/// A recipe, with the chosen case and parameters.
 #[pyclass(frozen, module = "mxprobe._mxprobe")]
 pub(crate) struct Recipe {
     recipe: mxprobe_models::recipe::Recipe,
     model: mxprobe_models::Model,
-    /// What it was loaded as.
+    /// The name it was loaded by.
     name: String,
     case: Option<String>,
     parameters: BTreeMap<String, usize>,
@@ -36,14 +36,14 @@ pub(crate) fn recipes() -> Vec<String> {
     mxprobe_models::recipe::shipped().iter().map(|recipe| recipe.name.clone()).collect()
 }
 
-/// The bytes of inputs by their names.
+/// The bytes of inputs, by name.
 type Given = Vec<(String, Vec<u8>)>;
 
-/// Name, format, and numbers for m rows and n columns of an input, and whether it has to be given.
+/// An input's name, format, and shape for m rows and n columns, and whether it is required.
 type Wanted = (String, &'static str, Vec<usize>, bool);
 
 impl Recipe {
-    /// The case for a shape; with sizes of `None`, for an element of k products.
+    /// The case for a shape; if `sizes` is `None`, for an element of k products.
     fn case_for(&self, id: &OperationId, sizes: Option<(usize, usize)>, k: usize) -> Result<&Case, Error> {
         let name = self.case.as_deref();
         match sizes {
@@ -77,7 +77,7 @@ impl Recipe {
     fn load(py: Python<'_>, name: &str, case: Option<String>, parameters: BTreeMap<String, usize>) -> PyResult<Self> {
         let (recipe, model) = load(name).map_err(|error| raise(py, error))?;
         if case.is_some() && recipe.operations(case.as_deref()).is_empty() {
-            // That there is no such case is said with those that there are.
+            // The error for a missing case lists those that exist.
             recipe.case_for(case.as_deref(), None, (1, 1, 1)).map_err(|error| raise(py, error))?;
         }
         Ok(Self { recipe, model, name: name.to_owned(), case, parameters })
@@ -109,7 +109,7 @@ impl Recipe {
         names
     }
 
-    /// Those of the chosen case, or of all.
+    /// The operations of the chosen case, or of all cases.
     fn operations<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
         let known = self.recipe.operations(self.case.as_deref());
         known.iter().map(|id| described(py, &self.model.operations[*id])).collect()
@@ -129,7 +129,8 @@ impl Recipe {
         Ok(self.recipe.explain(&self.model).map_err(|error| raise(py, error))?.join("\n"))
     }
 
-    /// The formats of C and D, whether C is read, and the inputs of the case for a shape, or for one element without m and n.
+    /// The formats of C and D, whether C is read, and the inputs of the case for a shape, or for one element if `sizes`
+    /// is None.
     #[pyo3(signature = (id, sizes, k))]
     fn wanted(
         &self,
@@ -152,7 +153,7 @@ impl Recipe {
         Ok((program.c_format().name(), program.format().name(), program.reads_c(), inputs.collect()))
     }
 
-    /// D by the recipe.
+    /// D as the recipe computes it.
     #[pyo3(signature = (id, sizes, a, b, c, scale_a, scale_b, inputs))]
     #[allow(clippy::too_many_arguments, reason = "one for each operand")]
     fn multiply<'py>(
@@ -171,12 +172,12 @@ impl Recipe {
         let program = self.program(id, Some((m, n)), k).map_err(|error| raise(py, error))?;
         let operands = operands(&program, sizes, [a, b], c, scale_a.zip(scale_b)).map_err(|error| raise(py, error))?;
         let given = Self::inputs(&program, inputs).map_err(|error| raise(py, error))?;
-        // A program that has begun is not stopped in the middle.
+        // A product that has started is not interrupted.
         let found = interruptibly(py, move || program.multiply(&operands.whole(), &given, threads()), || ())?;
         Ok(PyByteArray::new(py, found.map_err(|error| raise(py, error))?.bytes()))
     }
 
-    /// d of one element of any number of products, and how the recipe comes to it.
+    /// d of one element with any number of products, and the recipe's computation of it.
     #[pyo3(signature = (id, k, a, b, c, scales, inputs))]
     #[allow(clippy::too_many_arguments, reason = "one for each operand")]
     fn element<'py>(
@@ -201,7 +202,7 @@ impl Recipe {
     }
 }
 
-/// The operands of a product by a case, which may add no C.
+/// Reads the operands of a product by a case; an error if C is given but the case does not add it.
 fn operands(
     program: &Program,
     sizes: (usize, usize, usize),

@@ -20,7 +20,7 @@ use crate::{
     wait::Signals,
 };
 
-/// A device that can be asked: a callable, a model, or one of this machine.
+/// A device that can be asked: a callable, a model, or a device of this machine.
 #[pyclass(frozen, module = "mxprobe._mxprobe")]
 pub(crate) struct Device {
     asked: Asked,
@@ -33,7 +33,7 @@ fn limit(py: Python<'_>, timeout: f64) -> PyResult<Duration> {
 
 #[pymethods]
 impl Device {
-    /// A device that a callable is, and the calls of it that a thread has to make.
+    /// Creates a device from a callable, and the calls to it that a thread must make.
     #[staticmethod]
     fn of_callable(py: Python<'_>, name: &str, id: &str, timeout: f64) -> PyResult<(Self, Calls)> {
         let id: OperationId = id.parse().map_err(|error| raise(py, error))?;
@@ -50,7 +50,7 @@ impl Device {
         Self { asked: Asked::of_model(&model.model) }
     }
 
-    /// The device of a selector, such as `cpu:0`; hardware is reached through a process of its own.
+    /// Opens the device with a selector, such as `cpu:0`; hardware is accessed through its own process.
     #[staticmethod]
     fn open(
         py: Python<'_>,
@@ -86,7 +86,7 @@ impl Device {
     }
 }
 
-/// Runs `work` on a session of this device, without the interpreter's lock.
+/// Runs `work` on a session with this device, without the interpreter's lock.
 fn with_session<T: Send>(
     py: Python<'_>,
     device: &Device,
@@ -111,7 +111,7 @@ fn with_session<T: Send>(
     found.map_err(|error| raise(py, error))
 }
 
-/// The command that would do the same, for the record.
+/// The command line that would do the same, for the report.
 fn arguments(command: &str, operations: &[String], more: &[(&str, String)]) -> Vec<String> {
     let named = operations.iter().map(|name| ("--op", name.clone())).chain(more.iter().cloned());
     [command.to_owned()].into_iter().chain(named.flat_map(|(name, value)| [name.to_owned(), value])).collect()
@@ -144,7 +144,7 @@ fn nan_bits(py: Python<'_>, nan: &str) -> PyResult<NanBits> {
     nan.parse().map_err(|error: String| raise(py, Error::invalid(error)))
 }
 
-/// Identifies operations: what was found, whether all were identified, and the model of those that were.
+/// Identifies operations: the results, whether all were identified, and a model of the identified ones.
 #[pyfunction]
 #[pyo3(signature = (device, operations, name, seed, nan, progress))]
 pub(crate) fn identify(

@@ -1,4 +1,4 @@
-//! Results in every form.
+//! Results in every output format.
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ use mxprobe_api::{Error, OperationId};
 
 use crate::{error::raise, model::Model, wait::interruptibly};
 
-/// Dots that the search of `distinguish` tries.
+/// The number of dots that the search of `distinguish` tries.
 const TRIES: u64 = 1_000_000;
 
 /// A result.
@@ -28,7 +28,7 @@ pub(crate) enum What {
     Distinction(Box<Distinct>),
 }
 
-/// A verdict on two models, and what it speaks of.
+/// A verdict on two models, and its subject.
 pub(crate) struct Distinct {
     names: [String; 2],
     models: [mxprobe_models::Model; 2],
@@ -38,7 +38,7 @@ pub(crate) struct Distinct {
     took: Duration,
 }
 
-/// A result that has every form.
+/// A result that can be shown in every format.
 #[pyclass(frozen, module = "mxprobe._mxprobe")]
 pub(crate) struct Shown(pub(crate) What);
 
@@ -66,7 +66,7 @@ impl Shown {
 
 #[pymethods]
 impl Shown {
-    /// The text in a form: `table`, `json`, `markdown`, `csv` or `html`.
+    /// The text in an output format: `table`, `json`, `markdown`, `csv` or `html`.
     fn text(&self, py: Python<'_>, form: &str, columns: usize, evidence: bool) -> PyResult<String> {
         let form = match form {
             "table" => Form::Table(Style { width: columns, evidence, color: false }),
@@ -83,7 +83,7 @@ impl Shown {
     }
 }
 
-/// The reports of a file's text.
+/// Reads the reports in a file's text.
 #[pyfunction]
 pub(crate) fn read(py: Python<'_>, text: &str, name: &str) -> PyResult<Vec<Shown>> {
     let reports = check::read_reports(text)
@@ -91,7 +91,7 @@ pub(crate) fn read(py: Python<'_>, text: &str, name: &str) -> PyResult<Vec<Shown
     Ok(reports.into_iter().map(|report| Shown(What::Report(Box::new(report)))).collect())
 }
 
-/// What differs between reports, each with the name of where it is from.
+/// Compares reports, each with the name of its source.
 #[pyfunction]
 pub(crate) fn compare(py: Python<'_>, reports: Vec<(String, PyRef<'_, Shown>)>, all: bool) -> PyResult<(Shown, bool)> {
     let mut found = Vec::new();
@@ -110,7 +110,7 @@ pub(crate) fn compare(py: Python<'_>, reports: Vec<(String, PyRef<'_, Shown>)>, 
     Ok((Shown(What::Comparison(Box::new(comparison), all)), differ))
 }
 
-/// A dot on which two models differ, or a proof that there is none.
+/// Finds a dot on which two models differ, or a proof that there is none.
 #[pyfunction]
 #[pyo3(signature = (one, other, id, seed, finite, budget))]
 pub(crate) fn distinguish(
@@ -137,7 +137,7 @@ pub(crate) fn distinguish(
         let verdict = ModelComparison::new(models.each_ref(), &id)?.decide(&effort);
         Ok(Distinct { names, models, id, conditions, verdict, took: start.elapsed() })
     };
-    // It ends with its budget, whoever waits.
+    // It ends with its budget, even if nobody waits.
     let found = interruptibly(py, work, || ())?.map_err(|error| raise(py, error))?;
     let verdict = match found.verdict {
         Verdict::Differ(..) => "differ",

@@ -1,16 +1,17 @@
-//! Tolerances: intervals of elements, and elements outside of them.
+//! Tolerances: intervals of elements, and elements outside their intervals.
 
 use mxprobe::tolerance::{Interval, Order, Tolerance};
 use mxprobe_api::{Elements, Error, Format, GemmOperands, OperationId};
 use mxprobe_models::{Model, threads};
 
-/// Elements of D, elements without an interval, and those outside of theirs.
+/// The number of elements of D, the number without an interval, and the elements outside of theirs.
 pub(crate) type Checked = (usize, usize, Vec<Outside>);
 
-/// Row, column, d, the ends of its interval, the exact sum, how far d lies beyond, and |d − exact| in units of the tolerance.
+/// Row, column, d, the ends of its interval, the exact sum, the distance of d from the interval, and |d − exact| in
+/// units of the tolerance.
 type Outside = (usize, usize, f64, f64, f64, f64, f64, f64);
 
-/// The ends of an interval as values: NaN of a NaN, infinities if there is none.
+/// The ends of an interval as values: NaN for a NaN, infinities without an interval.
 fn ends(of: Interval, d: Format) -> (f64, f64) {
     match of {
         Interval::Within { low, high } => (d.to_f64(low), d.to_f64(high)),
@@ -33,7 +34,7 @@ pub(crate) fn intervals(
     Ok(found.iter().map(|element| ends(element.interval, id.d)).collect())
 }
 
-/// How many elements D has, how many have no interval, and those that lie outside of theirs.
+/// The number of elements of D, the number without an interval, and the elements outside of theirs.
 ///
 /// # Errors
 /// As [`Tolerance::new`] and [`Tolerance::check`].

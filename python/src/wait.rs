@@ -1,4 +1,4 @@
-//! Work on a thread, waited for without the interpreter's lock and with an eye on signals.
+//! Runs work on a thread and waits for it without the interpreter's lock, checking for signals.
 
 use std::{
     cell::RefCell,
@@ -12,11 +12,11 @@ use std::{
 
 use pyo3::prelude::*;
 
-/// How often signals are looked for.
+/// How often signals are checked.
 const TICK: Duration = Duration::from_millis(50);
 
-/// Runs `work` on a thread and waits for it. If a signal's handler raises, as Ctrl-C does, that is returned at once, `stop` is
-/// called, and the thread is left to end by itself.
+/// Runs `work` on a thread and waits for it. If a signal handler raises, as for Ctrl-C, calls `stop` and returns the
+/// exception immediately; the thread is left to finish.
 pub(crate) fn interruptibly<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce() -> T + Send + 'static,
@@ -24,7 +24,7 @@ pub(crate) fn interruptibly<T: Send + 'static>(
 ) -> PyResult<T> {
     let (sender, answer) = mpsc::sync_channel(1);
     thread::spawn(move || drop(sender.send(work())));
-    // Shared with no other thread, but that is not to be seen from outside.
+    // Not shared with another thread, but the compiler cannot know that.
     let answer = Mutex::new(answer);
     loop {
         match py.detach(|| answer.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(TICK)) {
@@ -42,12 +42,12 @@ pub(crate) fn interruptibly<T: Send + 'static>(
     }
 }
 
-/// What a signal's handler raised while a session waited.
+/// The exception that a signal handler raised while a session waited.
 #[derive(Default)]
 pub(crate) struct Signals(RefCell<Option<PyErr>>);
 
 impl Signals {
-    /// Lets Python handle its signals; whether one of them, or an earlier one, asks for the end.
+    /// Lets Python handle its signals; returns whether one of them, or an earlier one, asked to stop.
     pub(crate) fn is_stopped(&self) -> bool {
         if self.0.borrow().is_none()
             && let Err(raised) = Python::attach(|py| py.check_signals())
@@ -57,12 +57,12 @@ impl Signals {
         self.0.borrow().is_some()
     }
 
-    /// Notes an exception that is to end the session.
+    /// Keeps an exception that should end the session.
     pub(crate) fn keep(&self, raised: PyErr) {
         self.0.borrow_mut().get_or_insert(raised);
     }
 
-    /// The exception, if there was one.
+    /// Returns the exception, if there was one.
     pub(crate) fn raised(self) -> PyResult<()> {
         self.0.into_inner().map_or(Ok(()), Err)
     }

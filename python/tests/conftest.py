@@ -1,4 +1,4 @@
-"""What tests share."""
+"""Fixtures shared by the tests."""
 
 import signal
 import subprocess
@@ -17,7 +17,7 @@ def h100():
 
 @pytest.fixture(scope="session")
 def small(h100):
-    """A device of this process that computes as the H100 does."""
+    """A device in this process that computes like the H100."""
 
     def tiles(a, b, c):
         return np.stack([h100.matmul(*tile, op="f16->f32") for tile in zip(a, b, c)])
@@ -27,10 +27,10 @@ def small(h100):
 
 @pytest.fixture
 def interruptible():
-    """Starts a program that Ctrl-C reaches, even where these tests run in a background to which it does not."""
+    """Starts a program that Ctrl-C reaches, even if these tests run in the background and are not reached."""
 
     def start(program):
-        # Python takes Ctrl-C for a KeyboardInterrupt only if it is not ignored at the start.
+        # Python turns Ctrl-C into KeyboardInterrupt only if the signal is not ignored at startup.
         heard = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)
         return subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, preexec_fn=heard)
 

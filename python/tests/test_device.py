@@ -1,4 +1,4 @@
-"""Callables as devices: what is found, and what is said of those that are wrong."""
+"""Callables as devices: their findings, and the errors of faulty ones."""
 
 import signal
 import subprocess
@@ -34,7 +34,7 @@ def test_a_callable_is_identified_verified_and_told_from_its_model(small, identi
     assert again.operations == ["gemm.m4n4k16.f32.f16.f16.f32"]
     found = mxprobe.verify(small, again, count=100_000)
     assert found.matches and found.dots >= 100_000
-    # A model of one bit more is told from it.
+    # A model with one more bit is distinguished from it.
     text = (tmp_path / "mine.toml").read_text()
     assert "fraction_bits = 25" in text
     (tmp_path / "other.toml").write_text(text.replace("fraction_bits = 25", "fraction_bits = 24"))
@@ -68,7 +68,7 @@ def test_arrays_have_the_types_of_the_formats():
 
     def look(a, b, c):
         seen.append((a.dtype, b.dtype, c.dtype, a.flags.writeable))
-        a += a.dtype.type(1)  # what it got is its own
+        a += a.dtype.type(1)  # its argument is a copy
         raise ValueError("seen enough")
 
     mxprobe.run(mxprobe.device(look, a="bf16", b="e4m3", c="f16", d="f32", shape=(2, 2, 2)), probe="self_test")
@@ -104,7 +104,7 @@ def test_what_a_callable_raises_is_the_reason(identified):
 
 
 def exact_chain(a, b, c):
-    """Products and sums rounded one after another."""
+    """Products and sums, each rounded."""
     d = c.copy()
     for k in range(a.shape[1]):
         d = d + a[:, k : k + 1] * b[k : k + 1, :]
@@ -112,11 +112,11 @@ def exact_chain(a, b, c):
 
 
 def test_another_shape_or_type_is_named():
-    assert "what the callable returned has the shape (8, 4); (4, 4) is wanted" in said(f32(lambda a, b, c: a.T @ a @ b))
+    assert "the callable returned has the shape (8, 4); (4, 4) is expected" in said(f32(lambda a, b, c: a.T @ a @ b))
     assert "what the callable returned is float64; f32 takes float32" in said(
         f32(lambda a, b, c: a.astype(np.float64) @ b + c)
     )
-    assert "what the callable returned has the shape (); (4, 4) is wanted" in said(f32(lambda a, b, c: None))
+    assert "what the callable returned has the shape (); (4, 4) is expected" in said(f32(lambda a, b, c: None))
 
 
 def test_a_callable_that_sleeps_is_given_up():
@@ -143,7 +143,7 @@ other = mxprobe.device(lambda a, b, c: a @ b + c, a="f32", shape=(4, 4, 8))
 mxprobe.run(other, probe="self_test")
 print("ended")
 """
-    # For ever, and until about the time at which the interpreter ends its threads.
+    # Forever, or until about the time at which the interpreter ends its threads.
     for seconds in [600] + [0.2 + 0.01 * step for step in range(12)]:
         child = subprocess.run([sys.executable, "-c", program.format(seconds)], capture_output=True, text=True)
         assert (child.returncode, child.stdout) == (0, "ended\n"), child.stderr
@@ -198,9 +198,9 @@ def test_wrong_devices_are_refused_with_the_value():
         (lambda: mxprobe.device(exact, a="f32", shape=(2, 2, 2), arrays="jax"), "arrays='jax'"),
         (lambda: mxprobe.device(exact, a="ue4m3", shape=(2, 2, 2)), "NumPy has no type for ue4m3"),
         (lambda: mxprobe.run(f32(exact), op="mma*"), "python:mine has no operation `mma*`"),
-        (lambda: mxprobe.run(f32(exact), probe="nope"), "there is no probe `nope`"),
+        (lambda: mxprobe.run(f32(exact), probe="nope"), "unknown probe `nope`"),
         (lambda: mxprobe.run(3), "3 is not a device, a model or a selector"),
-        (lambda: mxprobe.run("tpu:0"), "there is no backend `tpu`"),
+        (lambda: mxprobe.run("tpu:0"), "no backend `tpu`"),
         (lambda: mxprobe.verify(f32(exact), mxprobe.model("h100")), "the model `h100` has no operation gemm.m4n4k8"),
         (lambda: mxprobe.identify(f32(exact), nan="some"), "`some` is neither `bits` nor `any`"),
     ]:
@@ -212,7 +212,7 @@ def test_wrong_devices_are_refused_with_the_value():
 def test_a_selector_reaches_models_and_processes_of_devices():
     report = mxprobe.run("sim:v100", op="mma.m8n8k4.f32.f16.f16.f32", probe="alignment.fraction_bits")
     assert report.finding("alignment.fraction_bits")["value"] == 23
-    # The scalar arithmetic of this processor, from a process of its own: this interpreter, started again.
+    # The scalar arithmetic of this processor, from a separate process: this interpreter, started again.
     if sys.platform == "linux":
         report = mxprobe.run("cpu:0", op="scalar.f32", probe="function.fma")
         assert report.to_dict()["device"]["backend"] == "cpu"

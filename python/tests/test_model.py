@@ -51,7 +51,7 @@ def test_products_have_the_bits_of_the_command(h100, tmp_path, op, with_c):
 
 
 def test_a_product_of_many_rows_at_a_time_is_that_of_each_row():
-    # As many products as make several parts: rows are computed 256 at a time or more.
+    # Enough products for several parts: at least 256 rows are computed at a time.
     unit = mxprobe.model("serial")
     op = next(id for id in unit.operations if ".f32.f16.f16.f32" in id)
     a, b = drawn((1, 2048)), drawn((2048, 8192))
@@ -139,7 +139,7 @@ class Tensor(ctypes.Structure):
 
 
 class Exporter:
-    """An array of another library, as torch exports bfloat16: NumPy itself cannot read it."""
+    """An array of another library, like the bfloat16 that torch exports: NumPy itself cannot read it."""
 
     def __init__(self, data, code, device=1, strides=None):
         self.data, self.deleted = data, 0
@@ -166,7 +166,7 @@ def test_tensors_come_through_dlpack_and_are_given_back_once(h100):
     left, right = Exporter(a, 4), Exporter(b, 4)
     assert (bits(h100.matmul(left, right, op="bf16->f32")) == wanted).all()
     assert (left.deleted, right.deleted) == (1, 1)
-    # Transposed by its strides, and a type that the operation does not take.
+    # Transposed by its strides, and of a type that the operation does not accept.
     turned = Exporter(np.ascontiguousarray(a.T).reshape(4, 6), 4, strides=(1, 4))
     assert (bits(h100.matmul(turned, b, op="bf16->f32")) == wanted).all()
     with pytest.raises(mxprobe.FormatError, match="a is bfloat16; f16 takes float16"):
@@ -181,15 +181,15 @@ def test_errors_are_one_sentence_with_the_value(h100):
     a, b = drawn((4, 6)), drawn((6, 5))
     for call, kind, words in [
         (lambda: h100.matmul(a.astype(np.float32), b, op="f16->f32"), TypeError, "a is float32; f16 takes float16 or uint16 of bits"),
-        (lambda: h100.matmul(a, b[:3]), ValueError, "b has the shape (3, 5); (6, any) is wanted"),
-        (lambda: h100.matmul(a[0], b), ValueError, "a has the shape (6,); (any, any) is wanted"),
-        (lambda: h100.matmul(a, b, np.zeros((4, 4), np.float32)), ValueError, "c has the shape (4, 4); (4, 5) is wanted"),
+        (lambda: h100.matmul(a, b[:3]), ValueError, "b has the shape (3, 5); (6, any) is expected"),
+        (lambda: h100.matmul(a[0], b), ValueError, "a has the shape (6,); (any, any) is expected"),
+        (lambda: h100.matmul(a, b, np.zeros((4, 4), np.float32)), ValueError, "c has the shape (4, 4); (4, 5)"),
         (lambda: h100.matmul(a, b, op="f99->f32"), ValueError, "`f99`"),
         (lambda: h100.matmul(a, b, op="bf16->f16"), ValueError, "h100 has no operation `bf16->f16`; it has "),
-        (lambda: h100.operation("e4m3->f32"), ValueError, "`e4m3->f32` means 4 operations of h100, which compute differently: "),
-        (lambda: h100.matmul(a.astype(np.complex64), b), TypeError, "a is complex64, which is the type of no format"),
+        (lambda: h100.operation("e4m3->f32"), ValueError, "`e4m3->f32` matches 4 operations of h100, which compute differently: "),
+        (lambda: h100.matmul(a.astype(np.complex64), b), TypeError, "a is complex64, which does not match any format"),
         (lambda: h100.dot(np.zeros(17, np.float16), np.zeros(17, np.float16)), ValueError, "a has 17 elements; mma.m16n8k16.f32.f16.f16.f32 takes 16"),
-        (lambda: mxprobe.model("h1000"), ValueError, "there is no model `h1000`"),
+        (lambda: mxprobe.model("h1000"), ValueError, "unknown model `h1000`"),
         (lambda: mxprobe.model("./no.toml"), ValueError, "`./no.toml`"),
         (lambda: mxprobe.decode("f8", 0), ValueError, "`f8`"),
         (lambda: mxprobe.decode("e4m3", 256), ValueError, "0x100 is wider than e4m3, which has 8 bits"),
@@ -255,7 +255,7 @@ def test_the_interpreter_is_free_while_a_model_computes(h100):
 
 
 def test_ctrl_c_ends_a_product(interruptible):
-    # Hours of work, unless somebody stops it.
+    # Hours of work, unless it is stopped.
     program = """
 import mxprobe, numpy as np
 a = np.ones((4096, 65536), np.float16)

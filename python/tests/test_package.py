@@ -1,4 +1,4 @@
-"""What the package brings: the command, its lines in documents, and types that a checker agrees with."""
+"""The contents of the package: the command, its examples in documents, and types that a checker accepts."""
 
 import doctest
 import os
@@ -18,7 +18,7 @@ def test_the_command_is_the_one_of_this_version_and_starts_processes_of_devices(
     done = subprocess.run(["mxprobe", "--version"], capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 0 and done.stdout.startswith(f"mxprobe {mxprobe.__version__}")
     assert Path(sys.prefix) in Path(subprocess.check_output(["which", "mxprobe"], text=True).strip()).parents
-    # A backend's search runs in another process, which is this one started again: no refusal says that it did not start.
+    # A backend's discovery runs in another process, this one started again: no refusal says that it did not start.
     for program in (["mxprobe"], [sys.executable, "-m", "mxprobe"]):
         arguments = [*program, "list", "--backend", "cpu", "--format", "json"]
         done = subprocess.run(arguments, capture_output=True, text=True, cwd=tmp_path)
@@ -67,7 +67,7 @@ def test_a_type_checker_agrees(tmp_path):
         "count: int = mxprobe.verify(mxprobe.model('h100'), mxprobe.model('a100')).mismatches\n"
     )
     arguments = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path), "--follow-imports=silent"]
-    arguments += ["--disable-error-code", "import-untyped"]  # pandas has no types of its own
+    arguments += ["--disable-error-code", "import-untyped"]  # pandas ships no types
     environment = {**os.environ, "MYPYPATH": ""}
     package = Path(mxprobe.__file__).parent
     files = [str(program), *map(str, sorted(package.glob("*.py"))), str(package / "_mxprobe.pyi")]

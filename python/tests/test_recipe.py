@@ -1,4 +1,4 @@
-"""Recipes: a library's products, bit for bit, and how it comes to an element."""
+"""Recipes: a library's products, bit for bit, and traces of their elements."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ def operands():
 
 
 def by_lanes(a, b):
-    """16 lanes, each a chain of fused multiply-adds, merged by pairs: said again in NumPy, in f64."""
+    """16 lanes, each a chain of fused multiply-adds, merged in pairs: reimplemented in NumPy."""
     fused = lambda x, y, z: np.float32(np.longdouble(x) * np.longdouble(y) + np.longdouble(z))
     lanes = [np.float32(0)] * 16
     for at, (x, y) in enumerate(zip(a, b)):
@@ -73,7 +73,7 @@ def test_a_file_is_a_recipe(tmp_path, operands):
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda a, b: mxprobe.recipe("nope"), "there is no recipe `nope`; the recipes are cublaslt-"),
+        (lambda a, b: mxprobe.recipe("nope"), "unknown recipe `nope`; the recipes are cublaslt-"),
         (lambda a, b: mxprobe.recipe("cublaslt-sm89-fp8", case="nope"), "has no case `nope`; its cases are"),
         (lambda a, b: mxprobe.recipe("cublaslt-sm89-fp8", case="fast-f32", slices=4).matmul(a, b), "`slices`"),
         (lambda a, b: mxprobe.recipe("cublaslt-sm89-fp8").matmul(a, b, op="f16->f32"), "is for mma.m16n8k32"),

@@ -1,4 +1,4 @@
-"""Tolerances: what a unit gives in some order passes, and what no order gives does not."""
+"""Tolerances: a result that some order gives passes, and one that no order gives does not."""
 
 import ml_dtypes
 import numpy as np

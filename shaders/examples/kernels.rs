@@ -1,5 +1,5 @@
-//! Writes the PTX of every operation of a compute capability, `kernels 9.0 DIRECTORY`: its kernel, the one that is timed
-//! (`ID.timed.ptx`), and those of whole matrices (`ID.product4x8.ptx`).
+//! Writes the PTX of every operation of a compute capability, `kernels 9.0 DIRECTORY`: its kernel, the timed kernel
+//! (`ID.timed.ptx`), and the kernels of whole matrices (`ID.product4x8.ptx`).
 #![allow(clippy::print_stderr)]
 
 use std::{env, fs, path::Path, process::ExitCode};

@@ -1,17 +1,17 @@
-//! What `mxprobe` hands to drivers: an operation goes in, the text or words of its kernel come out.
+//! The kernels that `mxprobe` passes to drivers: turns an operation into the text or words of its kernel.
 //!
-//! | feature | module | kernels | handed over by |
+//! | feature | module | kernels | used by |
 //! |---|---|---|---|
 //! | `ptx` | [`ptx`] | `mma`, `wmma`, `wgmma`, `tcgen05`, scalar functions, whole matrices, throughput | `backends/cuda` |
 //! | `spirv` | [`spirv`] | cooperative matrices, scalar functions, whole matrices, throughput | `backends/vulkan` |
 //! | `wgsl` | [`wgsl`] | cooperative matrices, scalar functions | `backends/wgpu` |
 //!
-//! Beside each kernel is what its caller has to know: how the operands are packed, how many threads a block has, how many
-//! calls a workgroup computes. Packing is here because a kernel and its layout are one thing: a kernel that computes no index
-//! is right only for operands that were put where it loads them.
+//! Each kernel comes with the data that its caller needs: how the operands are packed, how many threads a block has,
+//! how many calls a workgroup computes. Packing is part of this crate because a kernel and its layout belong together:
+//! a kernel that computes no indices is correct only for operands placed where it loads them.
 //!
-//! There is no driver here, no file and no `unsafe`: the same operation gives the same bytes everywhere, and
-//! `shaders/rendered/` shows every form of them.
+//! The crate contains no driver code, no file access and no `unsafe`: the same operation gives the same bytes
+//! everywhere, and `shaders/rendered/` shows every form of them.
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "ptx")]

@@ -1,4 +1,5 @@
-//! `shaders/rendered/` holds every form of kernel, byte for byte as it is handed to a driver (SPIR-V disassembled).
+//! Compares `shaders/rendered/`, which holds every form of kernel, with the kernels passed to drivers, byte for byte
+//! (SPIR-V disassembled).
 //!
 //! Each language compares its own folder, with a file for each form: no file may differ, be missing, or be left over.
 //! `MXPROBE_BLESS=1` writes them.
@@ -19,10 +20,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Texts by the files that hold them, below the language's folder.
+/// Texts by file, relative to the language's folder.
 type Files = BTreeMap<PathBuf, String>;
 
-/// Adds a kernel, whose name no other has.
+/// Adds a kernel; its name must be unique.
 fn add(files: &mut Files, name: &str, text: String) {
     assert!(files.insert(name.into(), text).is_none(), "two kernels are called {name}");
 }
@@ -47,7 +48,7 @@ fn first_difference(stored: &str, now: &str) -> String {
     format!("line {} is\n    {was}\nand now\n    {is}", alike + 1)
 }
 
-/// Holds the files of a language against the kernels of now.
+/// Compares the files of a language with the current kernels.
 #[track_caller]
 fn compare(language: &str, now: &Files) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("rendered").join(language);
@@ -75,7 +76,7 @@ fn compare(language: &str, now: &Files) {
         }
     }
     let left_over = there.keys().filter(|name| !now.contains_key(*name));
-    wrong.extend(left_over.map(|name| format!("{} is no form of kernel any more", name.display())));
+    wrong.extend(left_over.map(|name| format!("{} is not a form of kernel any more", name.display())));
     let (count, shown) = (wrong.len(), wrong.iter().take(5).cloned().collect::<Vec<_>>().join("\n"));
     assert!(wrong.is_empty(), "{count} of shaders/rendered/{language}; MXPROBE_BLESS=1 writes them anew\n{shown}");
 }

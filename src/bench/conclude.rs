@@ -1,15 +1,16 @@
-//! What the rates say of each other.
+//! Conclusions from all rates together.
 
 use super::peaks;
 use crate::report::{BenchReport, Outcome, SPREAD_LIMIT_PERCENT, Throughput, Units};
 
-/// Slower than this many times the scalar units beside it, a matrix unit would be of no use to anybody.
+/// Below this many times the rate of the scalar units, a matrix unit would be useless, so it counts as emulated.
 const SLOWER: f64 = 1.0;
-/// Faster than this many times, the scalar units cannot be what computes.
+/// Above this many times their rate, the scalar units cannot be doing the work.
 const FASTER: f64 = 2.0;
 
 /// Fills in what follows from all rates together: ratios to the yardstick and to the vendor's peak, a warning for each
-/// measurement whose samples differ too much, and, where the driver shows no code, what the speed says of an emulation.
+/// measurement whose samples differ too much and, if the driver does not show its code, what the speed says about an
+/// emulation.
 pub fn conclude(report: &mut BenchReport) {
     report.warnings = report.operations.iter().flat_map(warnings).collect();
     let is_yardstick = |found: &&Throughput| found.yardstick && found.outcome == Outcome::Measured;

@@ -1,4 +1,4 @@
-//! Samples: what a chain computes is checked before, between and after them.
+//! Takes samples, and checks the results of their chains before, between and after them.
 
 use std::{
     cell::Cell,
@@ -12,43 +12,44 @@ use mxprobe_api::{
 use super::operands;
 use crate::report::{Data, FEWEST_SAMPLES, Outcome, Throughput, ThroughputRun, TimedBy, Units};
 
-/// How throughput is measured.
+/// The settings of a measurement of throughput.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
-    /// What elements are drawn from.
+    /// The kind of elements.
     pub data: Data,
-    /// What a sample is to take.
+    /// The intended duration of a sample.
     pub sample: Duration,
-    /// Samples, 7 at the least.
+    /// The number of samples, at least 7.
     pub samples: u64,
     /// The seed of the elements.
     pub seed: u64,
 }
 
-/// Numbers of steps after which every chain is compared with as many executions.
+/// Numbers of steps after which every chain is compared with the same number of executions.
 const CHECKED_STEPS: [u64; 3] = [1, 2, 5];
 
-/// A sample shorter than this is of the clock and of starting the work, not of the unit.
+/// A shorter sample measures the clock and the start of the work, not the unit.
 const SHORTEST_NS: [(Clock, f64); 2] = [(Clock::Host, 100_000.0), (Clock::Device, 10_000.0)];
 
-/// How often the steps of a sample are doubled to leave fixed costs behind, and how many times longer than asked for, and how
-/// long in any case, a sample may get so.
+/// How often the steps of a sample are doubled so that fixed costs become small, how many times longer than requested a
+/// sample may become this way, and how long it may be in any case.
 const MOST_DOUBLINGS: usize = 6;
 const LONGEST_SAMPLES: f64 = 12.0;
 const LONG_SAMPLE_NS: f64 = 400e6;
 
-/// Steps of a chain whose time is looked at first.
+/// Steps of a chain in the first timing.
 const FIRST_STEPS: u64 = 16;
-/// How often the steps of a sample are counted anew where samples come out short.
+/// How often the number of steps is determined again if samples are too short.
 const ATTEMPTS: usize = 6;
 
-/// Steps of a chain, at the most: more would be a time that does not grow with them.
+/// The most steps of a chain: a time that is still too short does not grow with them.
 const MOST_STEPS: u64 = 1 << 40;
 
 /// The throughput of one operation, or of one of the device's yardsticks: on one unit, then on all.
 ///
-/// Never panics on what a device returns, and never fails: what went wrong is the outcome. A chain that does not end in the
-/// bits of as many [`execute`]s, or whose time does not grow with its length, is `failed` and has no throughput.
+/// Never panics on what a device returns, and never fails: a problem becomes the outcome. If a chain does not end in
+/// the bits of as many [`execute`]s, or its time does not grow with its length, the outcome is `failed` and there is no
+/// throughput.
 #[must_use]
 pub fn measure(device: &dyn Device, operation: &Operation, settings: &Settings) -> Throughput {
     let start = Instant::now();
@@ -65,7 +66,7 @@ pub fn measure(device: &dyn Device, operation: &Operation, settings: &Settings) 
         match work.samples(span, settings) {
             Ok(run) => found.runs.push(run),
             Err(Ended { outcome, reason }) => {
-                // Half a measurement is none.
+                // Discard partial measurements.
                 found.runs.clear();
                 (found.outcome, found.reason) = (outcome, Some(reason));
                 break;
@@ -79,7 +80,7 @@ pub fn measure(device: &dyn Device, operation: &Operation, settings: &Settings) 
     found
 }
 
-/// Why there is no throughput.
+/// The reason why no throughput was measured.
 struct Ended {
     outcome: Outcome,
     reason: String,
@@ -96,13 +97,13 @@ fn failed(reason: String) -> Ended {
     Ended { outcome: Outcome::Failed, reason }
 }
 
-/// What is measured.
+/// A measurement in progress.
 struct Work<'a> {
     device: &'a dyn Device,
     operation: &'a Operation,
     operands: TileBatch,
     is_yardstick: bool,
-    /// The yardstick rounds its product: GLSL's `fma` may.
+    /// Whether the yardstick rounds its product, as GLSL's `fma` may.
     rounds_products: Cell<bool>,
 }
 
@@ -119,7 +120,7 @@ impl Work<'_> {
         let target_ns = settings.sample.as_secs_f64() * 1e9;
         let mut steps = FIRST_STEPS;
         let mut all = Vec::new();
-        // Where others had the machine while steps were counted, samples come out short: they are counted anew.
+        // If other programs used the machine while steps were counted, samples are too short: count again.
         for attempt in 0..ATTEMPTS {
             let first = if attempt == 0 { steps } else { steps.saturating_mul(2) };
             steps = self.calibrate(span, target_ns, first)?;
@@ -133,7 +134,7 @@ impl Work<'_> {
         self.run(span, steps, &all)
     }
 
-    /// Samples; every other one is a step longer, and has to end one step further.
+    /// Takes samples. Every second one is a step longer, and must end one step further.
     fn series(&self, span: Span, steps: u64, count: u64) -> Result<Vec<Timed>, Ended> {
         let mut all: Vec<Timed> = Vec::new();
         for sample in 0..count {
@@ -147,14 +148,14 @@ impl Work<'_> {
         if let [before, after, ..] = all.as_slice() {
             self.compare(self.step(&self.started(before, &before.d, |chain| chain))?, after, steps + 1)?;
         }
-        // As if each had been of so many steps.
+        // Scale the longer samples to `steps` steps.
         #[expect(clippy::cast_precision_loss, reason = "a time has few digits")]
         let share = steps as f64 / (steps + 1) as f64;
         all.iter_mut().skip(1).step_by(2).for_each(|longer| longer.elapsed_ns *= share);
         Ok(all)
     }
 
-    /// A few steps, compared with as many executions.
+    /// Compares a few steps with the same number of executions.
     fn check(&self, span: Span) -> Result<(), Ended> {
         for steps in CHECKED_STEPS {
             let timed = self.time(steps, span)?;
@@ -167,7 +168,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// The tiles of the chains' pattern, with the tile of `sums` that `tile_of` names as C of a chain.
+    /// The tiles of the chains' pattern; a chain's C is the tile of `sums` with the index `tile_of` returns.
     fn started(&self, timed: &Timed, sums: &Elements, tile_of: impl Fn(usize) -> usize) -> TileBatch {
         let mut batch = TileBatch::zeros(self.operation, timed.pattern.len());
         let (m, n, k) = self.operation.id.shape.sizes();
@@ -187,7 +188,7 @@ impl Work<'_> {
         batch
     }
 
-    /// One step of every tile.
+    /// Executes one step of every tile.
     fn step(&self, batch: &TileBatch) -> Result<Elements, Ended> {
         if !self.is_yardstick {
             return Ok(execute(self.device, self.operation, batch)?);
@@ -209,11 +210,11 @@ impl Work<'_> {
         Ok(Elements::from_bits(Format::F32, (0..batch.tiles).map(|at| u64::from(sum(at).to_bits()))))
     }
 
-    /// Every chain against what the tiles of its pattern end in.
+    /// Compares every chain with the results for the tiles of its pattern.
     fn compare(&self, expected: Elements, timed: &Timed, steps: u64) -> Result<(), Ended> {
         let id = &self.operation.id;
         let (m, n, _) = id.shape.sizes();
-        // Gigabytes of a measurement pass here: bytes first, elements only to name the one that differs.
+        // A measurement compares gigabytes: compare bytes first, and elements only to name the one that differs.
         let all = expected.bytes();
         if timed.d.bytes().chunks(all.len()).all(|part| *part == all[..part.len()]) {
             return Ok(());
@@ -233,18 +234,18 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Steps that take about so long; warms the device up meanwhile.
+    /// Finds the number of steps that take about the target time; this also warms up the device.
     fn calibrate(&self, span: Span, target_ns: f64, mut steps: u64) -> Result<u64, Ended> {
         loop {
             let mut elapsed_ns = self.time(steps, span)?.elapsed_ns;
-            // Once more, and again: others may have used the machine meanwhile.
+            // Time it several times: other programs may have used the machine.
             for _ in 0..3 {
                 if elapsed_ns >= 0.7 * target_ns {
                     elapsed_ns = elapsed_ns.min(self.time(steps, span)?.elapsed_ns);
                 }
             }
             if elapsed_ns >= 0.7 * target_ns {
-                // What was too much is taken back: a first guess may hold all the device's warming up.
+                // Reduce the steps if they take too long: a first guess may include the device's warm-up.
                 let factor = (target_ns / elapsed_ns).min(1.0);
                 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
                 return Ok(((steps as f64 * factor) as u64).max(1));
@@ -260,8 +261,8 @@ impl Work<'_> {
         }
     }
 
-    /// As many steps, or more where starting the work takes a good part of the time: twice the steps are to take nearly twice as
-    /// long.
+    /// Increases the number of steps if starting the work takes a good part of the time: twice the steps should take
+    /// nearly twice as long.
     fn beyond_fixed_costs(&self, span: Span, target_ns: f64, mut steps: u64) -> Result<u64, Ended> {
         for _ in 0..MOST_DOUBLINGS {
             let shorter = |steps: u64| -> Result<f64, Ended> {
@@ -276,12 +277,12 @@ impl Work<'_> {
         Ok(steps)
     }
 
-    /// Twice the steps take twice the time, or so, less what starting the work takes: a clock that stands still, and a loop that
-    /// does not loop, are found out.
+    /// Checks that twice the steps take about twice the time, less the time for starting the work. This detects a clock
+    /// that does not advance and a loop that does not loop.
     fn grows(&self, span: Span, steps: u64, all: &[Timed]) -> Result<(), Ended> {
         let mut best_ns = all.iter().map(|timed| timed.elapsed_ns).fold(f64::INFINITY, f64::min);
         let mut doubled_ns = f64::INFINITY;
-        // Others may use the machine: what looks wrong is looked at again.
+        // Other programs may use the machine: measure a suspicious time again.
         for _ in 0..8 {
             doubled_ns = doubled_ns.min(self.time(2 * steps, span)?.elapsed_ns);
             if doubled_ns >= 1.25 * best_ns {
@@ -346,7 +347,7 @@ fn copy(to: &mut Elements, at: usize, from: &Elements, tile: usize, size: usize)
     to.bytes_mut()[at * bytes..][..bytes].copy_from_slice(&from.bytes()[tile * bytes..][..bytes]);
 }
 
-/// Whether other units do the work, as far as the device shows it, and what tells.
+/// Whether other units do the work, as far as the device shows it, and the evidence.
 fn emulation(device: &dyn Device, operation: &Operation) -> (Option<bool>, Option<String>) {
     let (is_emulated, words) = match device.code().map_or(Ok(None), |code| code.issued(operation)) {
         Ok(Some(issued)) if issued.is_emulated() => (true, "the unit's instruction is not all that the driver issues"),

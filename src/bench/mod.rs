@@ -1,8 +1,8 @@
-//! Throughput: how many operations a second a unit does when nothing but the unit holds it up.
+//! Throughput: the number of operations per second of a unit that nothing else slows down.
 //!
-//! [`measure`] times chains of multiply-adds whose operands stay in registers ([`mxprobe_api::Timing`]), after it has seen
-//! that they compute what [`mxprobe_api::execute`] does; [`conclude`] holds operations against each other and against what
-//! the vendor promises.
+//! [`measure`] times chains of multiply-adds whose operands stay in registers ([`mxprobe_api::Timing`]), after it has
+//! checked that they compute the same as [`mxprobe_api::execute`]; [`conclude`] compares operations with each other and
+//! with the vendor's specification.
 
 mod conclude;
 mod measure;

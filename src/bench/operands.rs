@@ -1,13 +1,13 @@
-//! What is multiplied while it is timed.
+//! The operands that are multiplied while they are timed.
 
 use mxprobe_api::{Elements, Operation, TileBatch};
 
 use crate::{dots::Random, report::Data};
 
-/// Elements of all tiles together, at the most.
+/// The most elements of all tiles together.
 const ELEMENTS: usize = 1 << 20;
 
-/// Tiles for chains to work on, 1 to 64; scales, where there are any, are 1.
+/// Tiles for chains to work on, 1 to 64; scales, if any, are 1.
 pub(crate) fn operands(operation: &Operation, data: Data, seed: u64) -> TileBatch {
     let (m, n, k) = operation.id.shape.sizes();
     let tiles = (ELEMENTS / (m * n).max(m * k).max(k * n)).clamp(1, 64);

@@ -1,12 +1,12 @@
-//! Which operations are measured first.
+//! The order in which operations are measured.
 
 use std::{cmp::Reverse, collections::BTreeMap};
 
 use mxprobe_api::{OperationId, Shape};
 
-/// Sorts operations so that a measurement cut short holds those that people ask for: of each family and formats the shape
-/// with the most multiply-adds, then the next largest of each, and so on; equal ranks by their multiply-adds. Operations
-/// that mix formats of A and B, or whose names end in qualifiers, follow all others.
+/// Sorts operations so that an interrupted measurement contains the most wanted ones: for each family and formats the
+/// shape with the most multiply-adds, then the next largest of each, and so on; equal ranks by their multiply-adds.
+/// Operations with different formats of A and B, or with qualifiers in their names, follow all others.
 pub fn headline_first<T>(operations: &mut [T], id: impl Fn(&T) -> &OperationId) {
     let mut groups: BTreeMap<_, Vec<&OperationId>> = BTreeMap::new();
     for id in operations.iter().map(&id) {

@@ -1,4 +1,4 @@
-//! What vendors promise.
+//! The peak rates that vendors specify.
 
 use std::sync::LazyLock;
 
@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::report::{CyclePeak, DeviceRecord, Peak, ThroughputRun};
 
-/// The table, each line with its source.
+/// The table of peaks, each line with its source.
 const TABLE: &str = include_str!("peaks.toml");
 
 #[derive(Debug, Deserialize)]
@@ -21,47 +21,48 @@ struct Table {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Chip {
-    /// As [`Line::names`].
+    /// Like [`Line::names`].
     names: Vec<String>,
     fingerprint: String,
-    /// Multiprocessors.
+    /// The number of multiprocessors.
     units: u32,
     boost_hz: f64,
     source: String,
 }
 
-/// What stands in the name of a part of a GPU: `NVIDIA H100 80GB HBM3 MIG 1g.10gb`. It has fewer multiprocessors than the
-/// product, and the peak of each of them.
+/// A word in the name of a part of a GPU: `NVIDIA H100 80GB HBM3 MIG 1g.10gb`. The part has fewer multiprocessors than
+/// the product, and each has the product's peak.
 const PART: &str = "MIG";
 
 /// A dense peak of some devices for some formats.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Line {
-    /// Words of which one stands in the device's name, as whole words; all names, if there are none.
+    /// The line applies to devices whose name contains one of these as whole words; to all devices if there are none.
     #[serde(default)]
     names: Vec<String>,
-    /// The device's fingerprint begins or ends so, or has it between two `+`.
+    /// A part of the device's fingerprint, whose parts are separated by `+`.
     fingerprint: Option<String>,
-    /// Families of operations; all, if there are none.
+    /// Families of operations; all if there are none.
     #[serde(default)]
     families: Vec<String>,
     /// Formats of A.
     operands: Vec<String>,
-    /// Formats of D; all, if there are none.
+    /// Formats of D; all if there are none.
     #[serde(default)]
     results: Vec<String>,
-    /// Of all units together.
+    /// The rate of all units together.
     flop_per_s: Option<f64>,
-    /// Of one unit, where the device's clock and units are measured.
+    /// The rate of one unit, for devices whose clock and number of units are measured.
     flop_per_cycle_and_unit: Option<f64>,
     source: String,
 }
 
 static ALL: LazyLock<Table> = LazyLock::new(|| toml::from_str(TABLE).expect("the table is part of the program"));
 
-/// The dense peak of an operation at the boost clock, and its source: units × boost clock × what a unit does in a cycle. `chip` is a
-/// word of the GPU's name: `V100-SXM2-16GB`. `None` if the table does not have both.
+/// The dense peak of an operation at the boost clock, and its source: units × boost clock × the rate of a unit per
+/// cycle. `chip` is a word of the GPU's name: `V100-SXM2-16GB`. `None` if the table does not have both the chip and the
+/// rate.
 #[must_use]
 pub fn boost_peak(chip: &str, id: &OperationId) -> Option<(f64, String)> {
     let Chip { fingerprint, units, boost_hz, source, .. } =
@@ -72,8 +73,8 @@ pub fn boost_peak(chip: &str, id: &OperationId) -> Option<(f64, String)> {
     Some((rate, format!("{source}; {}", line.source)))
 }
 
-/// The dense peak of an operation: of the device if the table has it, else of its units at the boost clock, else at the clock that was
-/// measured.
+/// The dense peak of an operation: that of the device if the table has it, otherwise that of its units at the boost
+/// clock, otherwise at the measured clock.
 pub(super) fn peak(device: &DeviceRecord, id: &OperationId, run: &ThroughputRun) -> Option<Peak> {
     let of_cycle = ALL.peak.iter().filter(|line| line.is_of(&device.name, &device.fingerprint, id)).find_map(|line| {
         let flop_per_cycle_and_unit = line.flop_per_cycle_and_unit?;
@@ -106,12 +107,13 @@ impl Line {
     }
 }
 
-/// Whether words stand in a name one after another: `RTX 4090` in `NVIDIA GeForce RTX 4090`, and not in `RTX 4090 D`.
+/// Whether a name contains words one after another: `RTX 4090` is in `NVIDIA GeForce RTX 4090`, but not in
+/// `RTX 4090 D`.
 fn has_words(name: &str, words: &str) -> bool {
     let all: Vec<&str> = name.split_whitespace().collect();
     let words: Vec<&str> = words.split_whitespace().collect();
     let Some(at) = all.windows(words.len()).position(|window| window == words) else { return false };
-    // What follows a product's name makes it another product, unless it says how much memory there is.
+    // Some words after a product's name make it another product; the size of the memory does not.
     !all.get(at + words.len())
         .is_some_and(|next| ["D", "Ti", "SUPER", "Super", "Laptop", "Max-Q", "XT", "GRE"].contains(next))
 }
@@ -252,7 +254,7 @@ mod tests {
             assert!((rate / 1e12 / wanted - 1.0).abs() < 0.006 && source.len() > 20, "{chip} {id}: {rate:e}");
         }
         assert_eq!(boost_peak("NVIDIA H20", &"mma.m16n8k16.f32.f16.f16.f32".parse().unwrap()), None);
-        // A part of an A100 has fewer multiprocessors: the peak is that of the clock and units that were measured.
+        // A part of an A100 has fewer multiprocessors: the peak is that of the measured clock and units.
         let f16 = "mma.m16n8k16.f32.f16.f16.f32";
         assert_eq!(of("NVIDIA A100-SXM4-80GB MIG 1g.10gb", "sm_80", f16), Some(2048.0 * 3e9 * 2.0));
         assert_eq!(of(a100, "sm_80", f16), Some(2048.0 * 108.0 * 1.41e9));

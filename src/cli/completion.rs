@@ -1,6 +1,6 @@
-//! What a shell is offered for a word that is being typed: devices, models, recipes, operations and probes by name.
+//! Shell completions for the word being typed: names of devices, models, recipes, operations and probes.
 //!
-//! Only models are read, never hardware: a completion may not wait for a driver.
+//! Only models are read, never hardware: a completion must not wait for a driver.
 
 use std::{collections::BTreeSet, ffi::OsStr, path::Path};
 
@@ -23,13 +23,13 @@ use super::{
     failure::Failure,
 };
 
-/// The variable by which a shell's script asks for completions.
+/// The environment variable by which a shell's script requests completions.
 const ASKED: &str = "MXPROBE_COMPLETE";
 
-/// Words for formats that `--op` takes, beside the formats themselves.
+/// Words for formats that `--op` accepts, in addition to the formats themselves.
 const FORMATS: [&str; 6] = ["fp8", "fp16", "bf16", "tf32", "int8", "f16->f32"];
 
-/// Answers a shell that asks for completions; returns whether it did.
+/// Answers a shell that requests completions; returns whether it did.
 pub(super) fn answer(given: &[std::ffi::OsString]) -> Result<bool, Failure> {
     let words: Vec<String> = given.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let command = move || completed(arguments::command(), &words);
@@ -40,7 +40,7 @@ pub(super) fn answer(given: &[std::ffi::OsString]) -> Result<bool, Failure> {
         .map_err(|error| Failure::usage(error.to_string().trim_end().trim_start_matches("error: ")))
 }
 
-/// The script by which a shell asks for completions; `None` if completions are not asked for in this shell.
+/// Returns the script by which a shell requests completions; `None` if the shell does not support this.
 pub(super) fn script(shell: &str) -> Option<Vec<u8>> {
     let shells = Shells::builtins();
     let mut script = Vec::new();
@@ -48,7 +48,7 @@ pub(super) fn script(shell: &str) -> Option<Vec<u8>> {
     Some(script)
 }
 
-/// The command with the names that its arguments take. `words` are those typed so far.
+/// Adds the possible names to the command's arguments. `words` are those typed so far.
 fn completed(command: Command, words: &[String]) -> Command {
     let device = words.windows(2).rfind(|pair| pair[0] == "--device").map(|pair| pair[1].clone());
     let names: Vec<String> = command.get_subcommands().map(|command| command.get_name().to_owned()).collect();
@@ -84,18 +84,18 @@ fn completed(command: Command, words: &[String]) -> Command {
     command
 }
 
-/// An argument for which these names are offered.
+/// Offers these names for an argument.
 fn offered(argument: clap::Arg, names: impl Fn() -> Vec<String> + Send + Sync + 'static) -> clap::Arg {
     argument.add(ArgValueCompleter::new(move |typed: &OsStr| matching(typed, names())))
 }
 
-/// The names that begin as what is typed.
+/// Returns the names that start with the typed text.
 fn matching(typed: &OsStr, names: Vec<String>) -> Vec<CompletionCandidate> {
     let typed = typed.to_string_lossy();
     names.into_iter().filter(|name| name.starts_with(typed.as_ref())).map(CompletionCandidate::new).collect()
 }
 
-/// Reports and folders that begin as what is typed.
+/// Returns the reports and directories that start with the typed text.
 fn paths(typed: &OsStr) -> Vec<CompletionCandidate> {
     let typed = typed.to_string_lossy();
     let (folder, start) = typed.rsplit_once('/').map_or(("", typed.as_ref()), |(folder, start)| (folder, start));
@@ -120,7 +120,7 @@ fn models() -> Vec<String> {
     models.flat_map(|model| std::iter::once(&model.name).chain(&model.aliases)).cloned().collect()
 }
 
-/// Recipes, alone and with each of their cases, after a prefix.
+/// Lists the recipes, alone and with each of their cases, after a prefix.
 fn recipes(prefix: &str) -> Vec<String> {
     let of_one = |recipe: &Recipe| {
         let cases: BTreeSet<String> =
@@ -130,7 +130,7 @@ fn recipes(prefix: &str) -> Vec<String> {
     mxprobe_models::recipe::shipped().iter().flat_map(of_one).collect()
 }
 
-/// Models with and without their backend, and the backends of hardware.
+/// Lists the models with and without their backend, and the backends of hardware.
 fn devices() -> Vec<String> {
     let mut names = models();
     names.extend(mxprobe_models::shipped().iter().map(|model| format!("{MODELS}:{}", model.name)));
@@ -138,7 +138,7 @@ fn devices() -> Vec<String> {
     names
 }
 
-/// Probes, and the words before their dots.
+/// Lists the probes, and the words before their dots.
 fn probe_names() -> Vec<String> {
     let names: BTreeSet<String> = probes::all()
         .flat_map(|probe| [Some(probe.name), probe.name.split_once('.').map(|(group, _)| group)])
@@ -148,7 +148,7 @@ fn probe_names() -> Vec<String> {
     names.into_iter().collect()
 }
 
-/// The operations of the model that `--device` names; else those of every model.
+/// Lists the operations of the model that `--device` names, or else those of every model.
 fn operations(device: Option<&str>) -> Vec<String> {
     let name = device.map(|device| device.strip_prefix("sim:").unwrap_or(device));
     let chosen = name.and_then(|name| mxprobe_models::load(name).ok());
@@ -161,7 +161,7 @@ fn operations(device: Option<&str>) -> Vec<String> {
     FORMATS.into_iter().map(str::to_owned).chain(ids).collect()
 }
 
-/// Everything that `explain` knows.
+/// Lists everything that `explain` knows.
 fn entries() -> Vec<String> {
     glossary::entries().into_iter().map(|entry| entry.name).chain(models()).chain(recipes("")).collect()
 }

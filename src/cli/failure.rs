@@ -1,4 +1,4 @@
-//! How a command fails: one line, its causes, one line of help, and an exit code.
+//! Failures of commands: one line, its causes, one line of help, and an exit code.
 
 use std::{
     fmt::{self, Display},
@@ -9,12 +9,12 @@ use crate::plain;
 use anstyle::{AnsiColor, Style};
 use mxprobe_api::Error;
 
-/// What a command that came to its end says: an exit code.
+/// The result of a command: an exit code if it finished.
 pub(crate) type Outcome = Result<u8, Failure>;
 
-/// The question was answered "no".
+/// The answer to the question is "no".
 pub(crate) const NO: u8 = 1;
-/// Wrong usage, or input and output failed.
+/// Wrong usage, or an input or output error.
 pub(crate) const USAGE: u8 = 2;
 /// No usable device.
 pub(crate) const NO_DEVICE: u8 = 3;
@@ -23,7 +23,7 @@ pub(crate) const INCOMPLETE: u8 = 4;
 /// Interrupted.
 pub(crate) const INTERRUPTED: u8 = 130;
 
-/// Why a command ends early; displayed, its first line alone.
+/// Why a command ends early. Displays as its first line only.
 #[derive(Debug)]
 pub(crate) struct Failure {
     code: u8,
@@ -39,12 +39,12 @@ impl Display for Failure {
 }
 
 impl Failure {
-    /// Wrong usage, or input and output failed.
+    /// Wrong usage, or an input or output error.
     pub(crate) fn usage(message: impl Display) -> Self {
         Self::new(USAGE, message)
     }
 
-    /// The question was answered "no".
+    /// The answer to the question is "no".
     pub(crate) fn no(message: impl Display) -> Self {
         Self::new(NO, message)
     }
@@ -59,7 +59,7 @@ impl Failure {
         Self::new(INCOMPLETE, message)
     }
 
-    /// The error of a request that does not fit, or of a device that failed.
+    /// Converts the error of an invalid request, or of a device that failed.
     pub(crate) fn of_device(error: Error) -> Self {
         if error.is_invalid() || error.is_unsupported() {
             Self::usage(error)
@@ -70,7 +70,7 @@ impl Failure {
         }
     }
 
-    /// The same with the exit code of a command that says with it whether a device is healthy: it cannot tell.
+    /// Changes the exit code for a command whose exit code says whether a device is healthy: this failure cannot tell.
     pub(crate) fn unjudged(mut self) -> Self {
         if matches!(self.code, NO_DEVICE | INCOMPLETE) {
             self.code = USAGE;
@@ -82,7 +82,7 @@ impl Failure {
         Self { code, message: message.to_string(), causes: Vec::new(), help: None }
     }
 
-    /// Standard output could not be written. A reader that left early is no failure.
+    /// Standard output could not be written. A reader that closed the pipe early is not a failure.
     pub(crate) fn output(error: &io::Error) -> Self {
         if error.kind() == io::ErrorKind::BrokenPipe {
             return Self { code: 0, message: String::new(), causes: Vec::new(), help: None };
@@ -90,24 +90,24 @@ impl Failure {
         Self::usage(format!("standard output cannot be written: {error}"))
     }
 
-    /// Whether there is nothing to say: a reader left early.
+    /// Whether there is nothing to report, because a reader closed the pipe early.
     pub(crate) fn is_silent(&self) -> bool {
         self.message.is_empty()
     }
 
-    /// The same with one more cause below the first line.
+    /// Adds a cause below the first line.
     pub(crate) fn cause(mut self, cause: impl Display) -> Self {
         self.causes.push(cause.to_string());
         self
     }
 
-    /// The same with a fact and an action.
+    /// Sets the help: a fact and an action.
     pub(crate) fn help(mut self, help: impl Display) -> Self {
         self.help = Some(help.to_string());
         self
     }
 
-    /// Says it on standard error, and returns the exit code.
+    /// Prints the failure on standard error, and returns the exit code.
     pub(crate) fn report(&self) -> u8 {
         let mut text = String::new();
         if !self.message.is_empty() {
@@ -120,7 +120,7 @@ impl Failure {
                 text += &format!("{bold}help:{bold:#} {}\n", plain::lines(help));
             }
         }
-        // Nobody can be told that standard error is closed.
+        // If standard error is closed, there is nowhere left to report the error.
         let _ = anstream::stderr().write_all(text.as_bytes());
         self.code
     }

@@ -1,4 +1,4 @@
-//! What is wrong with a command line that clap refuses: one sentence that names what may be meant.
+//! Explanations of command lines that clap rejects: one sentence with a suggestion.
 
 use std::{error::Error as _, ffi::OsString, path::Path};
 
@@ -15,7 +15,7 @@ use super::{
     failure::Failure,
 };
 
-/// Options that people try, and what they mean here.
+/// Options that people try, with their equivalents here.
 const MEANT: [(&str, &str); 23] = [
     ("--gpu", "--device cuda:0"),
     ("--cuda", "--device cuda:0"),
@@ -42,7 +42,7 @@ const MEANT: [(&str, &str); 23] = [
     ("--continue", "--resume"),
 ];
 
-/// A better answer to a mistake than clap's own; `None` if there is none.
+/// Returns a better explanation of a mistake than clap's own; `None` if there is none.
 pub(super) fn answer(error: &clap::Error, given: &[OsString]) -> Option<Failure> {
     let mut whole = arguments::command();
     whole.build();
@@ -107,12 +107,12 @@ pub(super) fn answer(error: &clap::Error, given: &[OsString]) -> Option<Failure>
     }
 }
 
-/// The name of an argument without the brackets around its value: `--out MODEL.toml`.
+/// Strips the brackets from an argument's name: `--out MODEL.toml`.
 fn plain(name: &str) -> String {
     name.replace(['<', '>', '[', ']'], "").trim_end_matches("...").to_owned()
 }
 
-/// What a missing argument is for, in brackets.
+/// Describes the purpose of a missing argument, in brackets.
 fn purpose(missing: &[String], command: &Command) -> String {
     let is_it = |argument: &&clap::Arg| missing.iter().any(|name| argument.to_string() == *name);
     let help = command.get_arguments().find(is_it).and_then(clap::Arg::get_help).map(ToString::to_string);
@@ -120,17 +120,17 @@ fn purpose(missing: &[String], command: &Command) -> String {
     first.map_or_else(String::new, |words| format!(" ({words})"))
 }
 
-/// Commands that nobody types in the place of another.
+/// Commands that nobody types by mistake for another.
 const SELDOM_MEANT: [&str; 6] = ["schema", "validate", "completions", "man", "worker", "help"];
 
-/// The commands, for somebody who named another.
+/// Lists the commands, for an unknown command name.
 pub(crate) fn the_commands(whole: &Command) -> String {
     let names = whole.get_subcommands().filter(|command| !command.is_hide_set()).map(Command::get_name);
     let (seldom, names): (Vec<&str>, Vec<&str>) = names.partition(|name| SELDOM_MEANT.contains(name));
     format!("the commands are {}, and {} more", names.join(", "), seldom.len())
 }
 
-/// A word in the place of a command.
+/// The error for an unknown command.
 fn no_command(word: &str, whole: &Command) -> Failure {
     let names = || whole.get_subcommands().filter(|command| !command.is_hide_set()).map(Command::get_name);
     let meant = if word.ends_with(".json") && Path::new(word).is_file() {
@@ -147,7 +147,7 @@ fn no_command(word: &str, whole: &Command) -> Failure {
     .help("`mxprobe --help` lists the commands")
 }
 
-/// An option that the command does not have.
+/// The error for an unknown option.
 fn no_option(word: &str, suggested: Option<&str>, command: &Command) -> Failure {
     let bare = word.split('=').next().unwrap_or(word);
     let has = |option: &str| {
@@ -164,7 +164,7 @@ fn no_option(word: &str, suggested: Option<&str>, command: &Command) -> Failure 
     }
 }
 
-/// An argument where the command takes none.
+/// The error for a positional argument that the command does not take.
 fn no_place(word: &str, command: &Command) -> Failure {
     let name = command.get_name();
     let has = |option: &str| command.get_arguments().any(|argument| argument.get_long() == Some(option));
@@ -182,7 +182,7 @@ fn is_device(word: &str) -> bool {
     matches!(select::find(word, &Search::new(true, None, &[])), Ok(Some(_)))
 }
 
-/// A word as a shell takes it.
+/// Quotes a word for a shell.
 fn quoted(word: &str) -> String {
     if word.contains(' ') { format!("'{word}'") } else { word.to_owned() }
 }

@@ -23,16 +23,16 @@ use failure::{Failure, Outcome};
 use io::output;
 
 impl Backends {
-    /// Runs the command that the arguments of this process ask for, with these backends.
+    /// Runs the command given by the arguments of this process, with these backends.
     #[must_use]
     pub fn main(self) -> ExitCode {
         ExitCode::from(self.run(std::env::args_os().collect()))
     }
 
-    /// Runs the command that these arguments ask for, the program's name first, and returns the exit code: for a program that
-    /// has this command inside of it. [`started_by`](Self::started_by) has to say how that is started again.
+    /// Runs the command given by these arguments, the program's name first, and returns the exit code: for a program
+    /// that embeds this command. [`started_by`](Self::started_by) must say how the command is started again.
     ///
-    /// What clap answers itself, as `--help` and a wrong option, is printed as well.
+    /// Output of clap itself, such as that of `--help` or for a wrong option, is printed as well.
     #[must_use]
     pub fn run(self, arguments: Vec<OsString>) -> u8 {
         self.install();
@@ -49,7 +49,7 @@ impl Backends {
                 if let Some(mistake) = mistakes::answer(&said, &arguments) {
                     return mistake.report();
                 }
-                // Nobody can be told that the terminal is closed.
+                // If the terminal is closed, there is nowhere left to report the error.
                 let _ = said.print();
                 return if said.use_stderr() { failure::USAGE } else { 0 };
             }
@@ -64,8 +64,8 @@ impl Backends {
         }
     }
 
-    /// Says how this program is started again for the process of a device: a program and its first arguments, before which
-    /// nothing and after which `worker` is put. Without this it is the running executable.
+    /// Sets the command that starts this program again as the process of a device: a program and its first arguments,
+    /// which are followed by `worker`. The default is the running executable.
     #[must_use]
     pub fn started_by(self, program: Vec<OsString>) -> Self {
         choose::started_by(program);
@@ -77,7 +77,7 @@ fn dispatch(line: CommandLine) -> Outcome {
     let screen = line.screen.screen();
     let Some(command) = line.command else { return run::run(&line.run, screen) };
     if line.run != arguments::Run::default() && !matches!(command, Command::Worker(_)) {
-        return Err(Failure::usage("options of `run` and of devices stand after the command, not before it")
+        return Err(Failure::usage("options of `run` and of devices go after the command, not before it")
             .help("for example `mxprobe list --backend sim`; `mxprobe help COMMAND` shows what a command takes"));
     }
     match command {

@@ -1,10 +1,11 @@
-//! Structured dots of every class in turn, without end.
+//! An endless sequence of structured dots, in which the classes take turns.
 
 use mxprobe_api::{Decoded, FloatEncoding, Format, OperationId, Overflow, Rounding, Subnormals};
 
 use super::{CLASSES, Dot, Maker, Random};
 
-/// Dots of an operation, the classes of [`CLASSES`] in turn, each now and then with a twist; the same from the same seed.
+/// Dots of an operation, with the classes of [`CLASSES`] in turn, some of them modified; the same seed gives the same
+/// dots.
 ///
 /// ```
 /// use mxprobe::dots::Draw;
@@ -32,7 +33,8 @@ impl<'a> Draw<'a> {
         Self::of(id, classes, seed)
     }
 
-    /// Dots of the class of that name alone, with its twists; `None` if there is no such class for these formats.
+    /// Dots of only the class with that name, some of them modified; `None` if the operation's formats have no such
+    /// class.
     #[must_use]
     pub fn of_class(id: &'a OperationId, class: &str, seed: u64) -> Option<Self> {
         let class = CLASSES.iter().position(|(name, _)| *name == class)?;
@@ -44,7 +46,7 @@ impl<'a> Draw<'a> {
         Self { id, maker: Maker::new(id, seed_of(seed, 1)), twists: Random(seed_of(seed, 2)), classes, drawn: 0 }
     }
 
-    /// One operand replaced by what its class holds too rarely.
+    /// Replaces one operand by a value that its class rarely contains.
     fn twist(&mut self, dot: &mut Dot) {
         let (id, random) = (self.id, &mut self.twists);
         if id.is_integer() || dot.a.is_empty() {
@@ -57,19 +59,19 @@ impl<'a> Draw<'a> {
             3 => dot.a[at] = subnormal(random, id.a),
             4 => dot.b[at] = subnormal(random, id.b),
             5 => dot.a[at] = zero(random, id.a),
-            // Terms of one value: the sum of the largest magnitude for its exponent.
+            // Equal terms: the largest magnitude of the sum for its exponent.
             6 => {
                 let (a, b) = (dot.a[at], dot.b[at]);
                 dot.a.fill(a);
                 dot.b.fill(b);
             }
-            // A product and its negation at the next k that its scale reaches.
+            // A product and its negation at neighbouring k, if the scales allow.
             7 if at > 0 => {
                 dot.a[at] = negated(id.a, dot.a[at - 1]);
                 dot.b[at] = dot.b[at - 1];
             }
             8 => dot.c = negated(id.c, dot.c),
-            // A term far below the rest, where sums keep what single terms lose.
+            // A term far below the others, whose bits a sum may keep and a single term loses.
             9 => dot.c = scaled(id.c, dot.c, -random.between(20, 60)),
             10 => dot.a[at] = scaled(id.a, dot.a[at], -random.between(4, 28)),
             _ => {}
@@ -90,13 +92,13 @@ impl Iterator for Draw<'_> {
     }
 }
 
-/// So many dots of every class in turn.
+/// The first `count` dots of [`Draw`].
 #[must_use]
 pub fn draw(id: &OperationId, seed: u64, count: usize) -> Vec<Dot> {
     Draw::new(id, seed).take(count).collect()
 }
 
-/// A seed of its own for part `part` of what is drawn from `seed`.
+/// Derives a seed for part `part` of what is drawn from `seed`.
 #[must_use]
 pub fn seed_of(seed: u64, part: u64) -> u64 {
     Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(part)).bits()
@@ -106,7 +108,7 @@ fn sign(format: Format) -> u64 {
     if format.as_float().is_some_and(FloatEncoding::is_signed) { 1 << (format.bits() - 1) } else { 0 }
 }
 
-/// With the other sign, where the format has two and the bits are no NaN because of it.
+/// The negation, if the format has signs and the result is not NaN because of it.
 fn negated(format: Format, bits: u64) -> u64 {
     let other = bits ^ sign(format);
     let is_nan = |bits: u64| matches!(format.decode(bits), Decoded::Nan { .. });
@@ -125,7 +127,7 @@ fn subnormal(random: &mut Random, format: Format) -> u64 {
     if random.flip() { negated(format, bits) } else { bits }
 }
 
-/// Times 2^by, cut to what the format holds.
+/// The value times 2^by, truncated to what the format holds.
 fn scaled(format: Format, bits: u64, by: i32) -> u64 {
     let Decoded::Finite { negative, significand, exponent } = format.decode(bits) else { return bits };
     let lowest = exponent - format.fraction_bits().cast_signed() + by;

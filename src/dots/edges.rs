@@ -1,19 +1,19 @@
-//! Dots that mix the ends of formats: zeros of both signs, the smallest subnormals and the largest values, in every product,
-//! in c, and block by block.
+//! Dots that mix the extremes of formats: zeros of both signs, the smallest subnormals and the largest values, in every
+//! product, in c, and block by block.
 
 use mxprobe_api::{FloatEncoding, Format, OperationId, Overflow, Rounding, Subnormals};
 
 use super::{Dot, Random};
 
-/// Dots without end, the same from the same seed; none where a format holds integers.
+/// An endless sequence of dots, the same for the same seed; empty if a format holds integers.
 pub(crate) struct Edges<'a> {
     id: &'a OperationId,
     random: Random,
-    /// Products that a unit adds first: each group is filled alone in some dots.
+    /// The groups of products that a unit adds first: some dots fill only one group.
     groups: Vec<Vec<usize>>,
 }
 
-/// What one product of a dot is.
+/// The content of one product of a dot.
 #[derive(Clone, Copy)]
 enum Fill {
     Zero,
@@ -21,12 +21,14 @@ enum Fill {
     SignedZero,
     /// The smallest subnormals of A and of B, or one of them and 1.
     Smallest,
+    /// A subnormal and a long significand, of either: a product whose leading bit lies far below the sum of the exponents.
+    Subnormal,
     /// The smallest normal values.
     SmallestNormal,
     Largest,
     /// The longest significands of this exponent.
     Ones(i32),
-    /// Any significands of about this exponent.
+    /// Any significands near this exponent.
     About(i32),
 }
 
@@ -35,14 +37,14 @@ impl<'a> Edges<'a> {
         Self { id, random: Random(seed), groups: Vec::new() }
     }
 
-    /// The same, with these groups of products filled alone now and then.
+    /// Adds groups of products, one of which is sometimes filled alone.
     pub(crate) fn with_groups(mut self, groups: Vec<Vec<usize>>) -> Self {
         self.groups = groups;
         self.groups.retain(|group| !group.is_empty());
         self
     }
 
-    /// Some products: one group, a run of neighbours, equal remainders, all, or any.
+    /// Some products: one group, a run of neighbours, every n-th, all, or random ones.
     fn some(&mut self) -> Vec<usize> {
         let k = self.id.shape.sizes().2;
         let random = &mut self.random;
@@ -77,6 +79,8 @@ impl<'a> Edges<'a> {
                 1 => (a.one(), one_of(b, smallest)),
                 _ => (one_of(a, smallest), one_of(b, smallest)),
             },
+            Fill::Subnormal if random.flip() => (subnormal(random, a), long(random, b)),
+            Fill::Subnormal => (long(random, a), subnormal(random, b)),
             Fill::SmallestNormal if random.flip() => (one_of(a, normal), b.one()),
             Fill::SmallestNormal => (one_of(a, normal), one_of(b, normal)),
             Fill::Largest => (a.largest(false), b.largest(false)),
@@ -95,15 +99,16 @@ impl<'a> Edges<'a> {
         dot.b[at] = signed(random, b, of_b);
     }
 
-    /// What the products of one dot are, about an exponent of its own.
+    /// Picks the content of a dot's products, near the exponent `about`.
     fn pick(&mut self, about: i32, spread: i32) -> Fill {
         let near = about + self.random.between(-spread, spread);
-        match self.random.below(9) {
+        match self.random.below(10) {
             0 => Fill::SignedZero,
             1 => Fill::Smallest,
             2 => Fill::SmallestNormal,
             3 => Fill::Largest,
             4 => Fill::Ones(about),
+            5 => Fill::Subnormal,
             _ => Fill::About(near),
         }
     }
@@ -113,7 +118,7 @@ impl<'a> Edges<'a> {
         let Some(float) = format.as_float() else { return 0 };
         let (low, high) = float.exponents();
         let random = &mut self.random;
-        // As large as what it is added to, and of all ones: what carries the farthest.
+        // As large as the sum it is added to, with all bits set: the longest carry.
         let (exponent, ones) = match random.below(12) {
             0 | 1 => return 0,
             2 => return signed(random, format, 1 << float.unread_bits),
@@ -193,7 +198,8 @@ fn with_sign(format: Format, bits: u64, negative: bool) -> u64 {
     if negative { bits | sign(format) } else { bits & !sign(format) }
 }
 
-/// A value of this exponent, as near as the format comes: all ones, or of few bits or any.
+/// A value of this exponent, or of the nearest that the format has: with all fraction bits set, or with none, all or
+/// random ones.
 fn value(random: &mut Random, format: Format, exponent: i32, ones: bool) -> u64 {
     let bits = format.fraction_bits();
     let all = (1u64 << bits) - 1;
@@ -206,6 +212,21 @@ fn value(random: &mut Random, format: Format, exponent: i32, ones: bool) -> u64 
     let (rounding, overflow) = (Rounding::TowardZero, Overflow::Saturate);
     let significand = u128::from(1 << bits | fraction);
     format.encode(false, significand, exponent - bits.cast_signed(), rounding, overflow, Subnormals::Keep).bits
+}
+
+/// The smallest subnormal, or any.
+fn subnormal(random: &mut Random, format: Format) -> u64 {
+    let Some(float) = format.as_float() else { return 0 };
+    let any = random.bits() & ((1 << float.fraction_bits) - 1);
+    (if random.flip() { 1 } else { any.max(1) }) << float.unread_bits
+}
+
+/// A normal value of any exponent whose significand has all its bits.
+fn long(random: &mut Random, format: Format) -> u64 {
+    let Some(float) = format.as_float() else { return 0 };
+    let exponent = random.between(float.min_exponent(), float.max_exponent());
+    let ones = random.flip();
+    value(random, format, exponent, ones)
 }
 
 #[cfg(test)]
@@ -226,6 +247,9 @@ mod tests {
         assert!(count(&|dot| all_zero(dot) && dot.c & 0x7fff_ffff == 1) > 20);
         assert!(count(&|dot| smallest(dot) && dot.c & 0x7fff_ffff == 1) > 20);
         assert!(count(&|dot| dot.a.contains(&0x8000) && dot.c == 0x8000_0000) > 20);
+        let is_subnormal = |bits: u64| bits & 0x7c00 == 0 && bits & 0x3ff != 0;
+        let by_long = |dot: &Dot| dot.a.iter().zip(&dot.b).any(|(a, b)| is_subnormal(*a) && b & 0x3ff == 0x3ff);
+        assert!(count(&by_long) > 100);
         assert!(count(&|dot| largest(dot) == 4) > 20 && count(&|dot| largest(dot) == 16) > 20);
         let finite =
             |format: Format, bits: u64| !matches!(format.decode(bits), Decoded::Nan { .. } | Decoded::Infinity { .. });

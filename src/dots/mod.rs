@@ -1,7 +1,7 @@
-//! Dots: the inputs of one element of D, how they are drawn, and how they are made simple.
+//! Dots, the inputs of one element of D: drawing and simplifying them.
 //!
-//! The classes of inputs are those by which the conformance suite compares devices; [`Draw`] goes through all of them
-//! and mixes in what single classes hold too rarely: subnormal operands, zeros of both signs, equal terms.
+//! The classes of inputs are those with which the conformance suite compares devices; [`Draw`] goes through all of them
+//! and mixes in what single classes rarely contain: subnormal operands, zeros of both signs, equal terms.
 
 mod draw;
 mod edges;

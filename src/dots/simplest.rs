@@ -1,14 +1,14 @@
-//! The simplest dot that still shows something: for evidence that a person can follow.
+//! Simplifies a dot as long as it still shows something, for evidence that a person can follow.
 
 use mxprobe_api::{Decoded, Format, OperationId, Overflow, Rounding, Subnormals};
 
 use super::Dot;
 
-/// Steps that are taken at the most; each asks one batch.
+/// The most steps that are taken; each queries one batch.
 const STEPS: usize = 400;
 
-/// How far a dot is from simple, the worst first: terms that are not zero, NaN and infinities, bits of significands,
-/// distances of exponents from 0, minus signs. Less is simpler.
+/// The complexity of a dot, the most important part first: nonzero terms, NaN and infinities, bits of significands,
+/// distances of exponents from 0, minus signs. Lower is simpler.
 #[must_use]
 pub fn cost(id: &OperationId, dot: &Dot) -> [u64; 5] {
     let mut total = [0; 5];
@@ -44,12 +44,12 @@ fn of_element(format: Format, bits: u64) -> [u64; 5] {
 }
 
 /// The simplest dot near `dot` for which `holds` is still true: fewer terms, shorter significands, exponents nearer 0,
-/// fewer signs. `holds` is asked in batches and answers for every dot of one.
+/// fewer signs. `holds` receives a batch of dots and answers for each.
 ///
-/// `dot` itself must hold; what comes back was seen to hold, unless it is `dot`.
+/// `holds` must be true for `dot` itself; any other dot that is returned was seen to hold.
 ///
 /// # Errors
-/// What `holds` returns.
+/// The errors of `holds`.
 pub fn simplest<E>(
     id: &OperationId,
     dot: &Dot,
@@ -78,7 +78,7 @@ pub fn simplest<E>(
     Ok(best)
 }
 
-/// Dots that differ from this one in a step or a leap toward simplicity.
+/// Dots that are one small or large step simpler or close to that.
 fn neighbours(id: &OperationId, dot: &Dot) -> Vec<Dot> {
     let mut found = Vec::new();
     without_terms(dot, &mut found);
@@ -88,7 +88,7 @@ fn neighbours(id: &OperationId, dot: &Dot) -> Vec<Dot> {
     found
 }
 
-/// Runs of products left out, from half of them to single ones, and c.
+/// Leaves out runs of products, from all of them down to single ones, and c.
 fn without_terms(dot: &Dot, found: &mut Vec<Dot>) {
     let filled: Vec<usize> = (0..dot.a.len()).filter(|at| dot.a[*at] != 0 || dot.b[*at] != 0).collect();
     let mut run = filled.len();
@@ -105,7 +105,7 @@ fn without_terms(dot: &Dot, found: &mut Vec<Dot>) {
     }
 }
 
-/// Single operands made simpler.
+/// Simplifies single operands.
 fn elements(id: &OperationId, dot: &Dot, found: &mut Vec<Dot>) {
     for at in 0..dot.a.len() {
         for bits in simpler(id.a, dot.a[at]) {
@@ -122,7 +122,8 @@ fn elements(id: &OperationId, dot: &Dot, found: &mut Vec<Dot>) {
     found.extend(simpler(id.c, dot.c).into_iter().map(|c| Dot { c, ..dot.clone() }));
 }
 
-/// Every operand in one step: exponents of a, or b, and c moved together; all signs turned; a factor moved to b.
+/// Changes all operands in one step: moves the exponents of a or b together with c, negates everything, moves a factor
+/// from one operand to the other, or negates both factors of a product.
 fn together(id: &OperationId, dot: &Dot, found: &mut Vec<Dot>) {
     if id.is_integer() {
         return;
@@ -188,7 +189,7 @@ fn scales(id: &OperationId, dot: &Dot, found: &mut Vec<Dot>) {
     }
 }
 
-/// Simpler bits in the place of these.
+/// Simpler replacements for these bits.
 fn simpler(format: Format, bits: u64) -> Vec<u64> {
     let mut found = vec![0];
     match format.decode(bits) {
@@ -210,7 +211,7 @@ fn simpler(format: Format, bits: u64) -> Vec<u64> {
         Decoded::Finite { negative, significand, exponent } => {
             let lowest = exponent - format.fraction_bits().cast_signed();
             let length = (64 - significand.leading_zeros()).cast_signed();
-            // Fewer significant bits, cut or rounded up.
+            // Fewer significant bits, truncated or rounded up.
             for kept in [1, 2, 3, length / 2, length - 1] {
                 let drop = length - kept;
                 if kept > 0 && drop > 0 {
@@ -236,7 +237,7 @@ fn encoded(format: Format, negative: bool, magnitude: u64, lowest: i32) -> u64 {
     format.encode(negative, u128::from(magnitude), lowest, rounding, overflow, Subnormals::Keep).bits
 }
 
-/// Times 2^by if that is exact.
+/// The value times 2^by, if that is exact.
 fn shifted(format: Format, bits: u64, by: i32) -> Option<u64> {
     let Decoded::Finite { negative, significand, exponent } = format.decode(bits) else { return Some(bits) };
     let lowest = exponent - format.fraction_bits().cast_signed() + by;
@@ -245,7 +246,7 @@ fn shifted(format: Format, bits: u64, by: i32) -> Option<u64> {
     (!encoded.inexact && !encoded.overflow).then_some(encoded.bits)
 }
 
-/// The negation, where the format has it.
+/// The negation, if the format has it.
 fn negated(format: Format, bits: u64) -> Option<u64> {
     let Decoded::Finite { negative, significand, exponent } = format.decode(bits) else { return Some(bits) };
     let lowest = exponent - format.fraction_bits().cast_signed();
@@ -268,7 +269,7 @@ mod tests {
     fn what_does_not_matter_goes_away() {
         let id = id();
         let dot = draw(&id, 3, 20).into_iter().find(|dot| dot.a[5] & 0x7fff > 0x0400 && dot.b[5] & 0x7fff > 0).unwrap();
-        // All that counts is that product 5 has a normal operand in A.
+        // Only a normal operand in A of product 5 matters.
         let holds = |dots: &[Dot]| -> Result<Vec<bool>, Infallible> {
             Ok(dots.iter().map(|dot| (0x0400..0x7c00).contains(&(dot.a[5] & 0x7fff))).collect())
         };

@@ -1,13 +1,13 @@
-//! Dots of few short terms at every distance from each other: ties, and what just misses them.
+//! Dots of few short terms at every distance from each other, for ties and near misses.
 
 use mxprobe_api::{FloatEncoding, Format, OperationId, Overflow, Rounding, Subnormals};
 
 use super::{Dot, Random};
 
-/// Terms that are products, at the most.
+/// The most terms that are products.
 const PRODUCTS: usize = 3;
 
-/// Dots without end, the same from the same seed; none where a format holds integers.
+/// An endless sequence of dots, the same for the same seed; empty if a format holds integers.
 pub(crate) struct Sparse<'a> {
     id: &'a OperationId,
     floats: Option<[FloatEncoding; 3]>,
@@ -20,11 +20,12 @@ impl<'a> Sparse<'a> {
         Self { id, floats, random: Random(seed) }
     }
 
-    /// Operands of ±significand·2^exponent: the significand in A, a power of two in B; `None` where that fits neither.
+    /// Operands with the product ±significand·2^exponent: the significand in A, a power of two in B; `None` if no such
+    /// pair fits the formats.
     fn product(&mut self, significand: u64, exponent: i32) -> Option<(u64, u64)> {
         let [a, b, _] = self.floats?;
         let ((a_low, a_high), (b_low, b_high)) = (a.exponents(), b.exponents());
-        // What B may hold so that A holds the rest.
+        // The exponents in B that leave A one it holds.
         let (low, high) = (b_low.max(exponent - a_high), b_high.min(exponent - a_low));
         if low > high {
             return None;
@@ -44,7 +45,7 @@ impl Iterator for Sparse<'_> {
         let products = 1 + self.random.below(PRODUCTS.min(dot.a.len()));
         let ((a_low, a_high), (b_low, b_high)) = (a.exponents(), b.exponents());
         let (least, most) = (a_low + b_low, a_high + b_high);
-        // Half of the first terms lie about the smallest results, where the result has few bits, if products reach there.
+        // Half of the first terms are near the smallest results, which have few bits, if products reach that range.
         let (from, to) = ((d.exponents().0 - 3).max(least), (d.min_exponent() + 2).min(most));
         let first = if from <= to && self.random.flip() {
             self.random.between(from, to)
@@ -68,7 +69,7 @@ impl Iterator for Sparse<'_> {
     }
 }
 
-/// The bits of ±significand·2^exponent, where the format holds it.
+/// The bits of ±significand·2^exponent, if the format holds it exactly.
 fn exactly(format: Format, negative: bool, significand: u64, exponent: i32) -> Option<u64> {
     let (rounding, overflow) = (Rounding::TowardZero, Overflow::Saturate);
     let encoded = format.encode(negative, u128::from(significand), exponent, rounding, overflow, Subnormals::Keep);

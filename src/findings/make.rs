@@ -1,11 +1,11 @@
-//! How findings are made.
+//! Constructors of findings.
 
 use mxprobe_api::Error;
 
 use super::{Evidence, Finding, Outcome, Value};
 
-/// After a question failed: each of its probes that has no finding yet fails with the error. Why no later question can be
-/// asked, if none can.
+/// Records the error of a failed question: each of its probes that has no finding yet gets a failed one. Returns the
+/// reason if no later question can be asked.
 pub(crate) fn settle(findings: &mut Vec<Finding>, probes: &[&str], error: &Error) -> Option<&'static str> {
     for probe in probes {
         if findings.iter().all(|finding| finding.probe != *probe) {

@@ -1,6 +1,7 @@
-//! Findings: the answers to questions about an operation, with the bits that prove them; and [`Probe`], what is said of a question.
+//! Findings: the answers to questions about an operation, with the bits that prove them; and [`Probe`], the description
+//! of a question.
 //!
-//! Questions make findings, and [reports](crate::report) hold them as text. Nothing here names either.
+//! Questions make findings, and [reports](crate::report) store them as text. This module depends on neither.
 
 mod make;
 mod probe;
@@ -17,7 +18,7 @@ pub(crate) use probe::source;
 pub use probe::{AppliesTo, Comparable, Glance, Probe, Shown};
 pub use value::Value;
 
-/// What was learnt about one operation.
+/// The result of probing one operation.
 #[derive(Clone, Debug)]
 pub struct Probed {
     /// The operation.
@@ -26,7 +27,7 @@ pub struct Probed {
     pub kernel_sha256: Option<String>,
     /// The findings, in the order of the questions.
     pub findings: Vec<Finding>,
-    /// How many dots were asked.
+    /// The number of dots that were computed.
     pub dots: u64,
     /// How long the probes of this operation took.
     pub duration_ns: u64,
@@ -57,7 +58,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Its name, as in the JSON.
+    /// The name used in the JSON.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -77,9 +78,9 @@ pub struct Finding {
     pub probe: String,
     /// How it ended.
     pub outcome: Outcome,
-    /// Why it is not `measured`.
+    /// The reason if the outcome is not `measured`.
     pub reason: Option<String>,
-    /// The answer for programs; present exactly where the outcome is `measured`.
+    /// The answer for programs; present if and only if the outcome is `measured`.
     pub value: Option<Value>,
     /// The answer in words.
     pub statement: String,
@@ -87,27 +88,27 @@ pub struct Finding {
     pub evidence: Vec<Evidence>,
 }
 
-/// Something that was computed, and what each rival answer would have returned.
+/// A computation, and the result that each rival answer would have given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Evidence {
-    /// What the input is made to show.
+    /// The purpose of the input.
     pub about: String,
-    /// What was computed.
+    /// The inputs.
     pub input: Input,
-    /// Bits that the device returned.
+    /// The bits that the device returned.
     pub d: u64,
-    /// Other answers to the question, and the bits that each of them would have returned.
+    /// The other answers to the question, and the bits that each of them would have returned.
     pub rivals: Vec<(String, u64)>,
 }
 
 impl Evidence {
-    /// A dot, its d, and what d other answers would have given.
+    /// A dot, its result d, and the d of each rival answer.
     #[must_use]
     pub fn of_dot(about: impl Into<String>, dot: &Dot, d: u64, rivals: &[(String, u64)]) -> Self {
         Self { about: about.into(), input: Input::Dot(dot.clone()), d, rivals: rivals.to_vec() }
     }
 
-    /// The dot, unless a function of scalar arithmetic was called.
+    /// The dot, or `None` if a scalar function was called.
     #[must_use]
     pub fn dot(&self) -> Option<&Dot> {
         match &self.input {
@@ -117,11 +118,11 @@ impl Evidence {
     }
 }
 
-/// What was computed, as bits: in the formats of the operation that was asked.
+/// The inputs of a computation, as bits in the formats of its operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Input {
     /// A dot of a matrix operation.
     Dot(Dot),
-    /// A function of scalar arithmetic, and its operands.
+    /// A scalar function and its operands.
     Call(ScalarFunction, Vec<u64>),
 }

@@ -1,39 +1,39 @@
-//! What is said of a question, once: its name, what it asks and how, what the answers mean, where reports show them.
+//! The description of a question: its name, what it asks and how, what the answers mean, and how reports show them.
 
 use std::any::Any;
 
 use super::Value;
 
-/// A question and what is said of it. `A` is how it is asked, which only those who ask it need to know.
+/// A question and its description. `A` is how it is asked, which only the code that asks it needs to know.
 #[derive(Clone, Copy)]
 pub struct Probe<A: ?Sized = dyn Any> {
-    /// The name that its findings carry.
+    /// The probe's name, which its findings carry.
     pub name: &'static str,
-    /// What it asks.
+    /// The question in words.
     pub question: &'static str,
-    /// How it finds out.
+    /// The method.
     pub how: &'static str,
-    /// Values, and what each of them means for who computes with the unit.
+    /// The possible values, and what each of them means for somebody who computes with the unit.
     pub answers: &'static [(&'static str, &'static str)],
-    /// Where the question is from.
+    /// The source of the question.
     pub source: &'static str,
-    /// The operations that it is asked of.
+    /// The operations that it applies to.
     pub applies_to: AppliesTo,
     /// How reports show its findings.
     pub shown: Shown,
-    /// How it is asked.
+    /// The code that asks it.
     pub(crate) ask: A,
 }
 
 impl<A: Copy> Probe<A> {
-    /// The same question, asked of other operations in another way.
+    /// The same question for other operations, asked in another way.
     pub(crate) const fn asked_of<B>(self, applies_to: AppliesTo, ask: B) -> Probe<B> {
         let Self { name, question, how, answers, source, shown, .. } = self;
         Probe { name, question, how, answers, source, applies_to, shown, ask }
     }
 }
 
-/// The operations that a question is asked of.
+/// The operations that a question applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AppliesTo {
     /// Every matrix operation.
@@ -44,59 +44,59 @@ pub enum AppliesTo {
     Integers,
     /// Matrix operations with block scales.
     BlockScales,
-    /// The scalar arithmetic beside the matrix unit.
+    /// The scalar arithmetic next to the matrix unit.
     Scalars,
 }
 
 /// How reports show the findings of a probe.
 #[derive(Clone, Copy, Debug)]
 pub struct Shown {
-    /// Its column in the table at a glance.
+    /// Its column in the summary table, if it has one.
     pub glance: Option<Glance>,
-    /// What a comparison makes of its answers.
+    /// How its answers are compared.
     pub compared: Comparable,
 }
 
 impl Shown {
-    /// In no column at a glance, and compared as it is.
+    /// No column in the summary table; answers are compared as they are.
     pub(crate) const PLAIN: Self = Self { glance: None, compared: Comparable::AsIs };
 
-    /// As [`Shown::PLAIN`], with a column at a glance.
+    /// [`Shown::PLAIN`] with a column in the summary table.
     pub(crate) const fn at_a_glance(place: u8, head: &'static str) -> Self {
         Self { glance: Some(Glance { place, head }), ..Self::PLAIN }
     }
 
-    /// Comparable in another way.
+    /// Replaces the kind of comparison.
     pub(crate) const fn compared(self, compared: Comparable) -> Self {
         Self { compared, ..self }
     }
 }
 
-/// A column of the table at a glance.
+/// A column of the summary table.
 #[derive(Clone, Copy, Debug)]
 pub struct Glance {
-    /// Columns stand in ascending order of this.
+    /// The sort key of the columns, ascending.
     pub place: u8,
-    /// Its head.
+    /// The column heading.
     pub head: &'static str,
 }
 
-/// What a comparison makes of the answers of a probe.
+/// How the answers of a probe are compared.
 #[derive(Clone, Copy, Debug)]
 pub enum Comparable {
     /// Equal values are equal answers.
     AsIs,
-    /// Equal parts are equal answers: what says only how far the probe could see is left out.
+    /// Equal parts are equal answers: the function drops the parts that say only how far the probe could see.
     By(fn(&Value) -> Value),
-    /// Answers differ with k by themselves, although the unit adds alike: not compared between different k.
+    /// Answers depend on k even if the unit adds in the same way: not compared between different k.
     WithinK,
-    /// Answers say how a device computes, not what: compared between reports of one device only.
+    /// Answers describe how a device computes, not what: compared only between reports of one device.
     WithinDevice,
     /// Answers are bits of NaN.
     NanBits,
 }
 
-/// Sources that several probes are from.
+/// Sources shared by several probes.
 pub(crate) mod source {
     pub(crate) const FASI: &str = "Fasi, Higham, Mikaitis, Pranesh, Numerical behavior of NVIDIA tensor cores (2021)";
     pub(crate) const SUBNORMALS: &str = "IEEE 754-2019, 7.5 and 3.4; Fasi et al. (2021), section 3.1.1";

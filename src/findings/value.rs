@@ -1,35 +1,35 @@
-//! Answers for programs.
+//! The answers to questions, for programs.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
 use mxprobe_api::Format;
 
-/// The answer to a question, for programs. Reports have it as JSON.
+/// The answer to a question, for programs. Reports store it as JSON.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// Yes or no.
     Flag(bool),
-    /// How many, or an exponent.
+    /// A count or an exponent.
     Number(i64),
-    /// A mean, which reports have as text of three decimals.
+    /// A mean, which reports store as text with three decimals.
     Decimal(f64),
-    /// One of the answers that [`Probe::answers`](super::Probe::answers) explains.
+    /// One of the answers listed in [`Probe::answers`](super::Probe::answers).
     Word(Cow<'static, str>),
-    /// Bits of a number in a format.
+    /// The bits of a number in a format.
     Bits(Format, u64),
-    /// Several answers in their order.
+    /// Several answers in order.
     List(Vec<Value>),
-    /// Several answers by their names.
+    /// Several answers by name.
     Parts(BTreeMap<Cow<'static, str>, Value>),
 }
 
 impl Value {
-    /// Several answers by their names.
+    /// Builds a value of named parts.
     pub(crate) fn parts<N: Into<Cow<'static, str>>>(parts: impl IntoIterator<Item = (N, Self)>) -> Self {
         Self::Parts(parts.into_iter().map(|(name, part)| (name.into(), part)).collect())
     }
 
-    /// The part of a name.
+    /// The part with this name.
     pub(crate) fn part(&self, name: &str) -> Option<&Self> {
         match self {
             Self::Parts(parts) => parts.get(name),
@@ -58,7 +58,7 @@ impl From<u32> for Value {
 
 impl From<usize> for Value {
     /// # Panics
-    /// If there are more than 2^63, which no memory holds.
+    /// If the count is 2^63 or more, which no memory holds.
     fn from(count: usize) -> Self {
         Self::Number(i64::try_from(count).expect("a count of things in memory"))
     }

@@ -1,24 +1,25 @@
-//! Where sums are made: in the unit, or in blocks outside it.
+//! Where sums are computed: in the unit, or in blocks outside it.
 
 /// Where the products along k are added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accumulation {
     /// In the unit, from the first k to the last.
     Unit,
-    /// In the unit within blocks of k, each from +0; the sums of the blocks in f32, to nearest, k ascending (FABsum-v1).
+    /// In the unit within blocks of k, each starting from +0; the sums of the blocks are added in f32, to nearest, k
+    /// ascending (FABsum-v1).
     F32 {
-        /// How k is divided.
+        /// How k is divided into blocks.
         block: Block,
     },
-    /// The same with f64 between the blocks, rounded to f32 at the end (FABsum-v2).
+    /// The same, but the sums of the blocks are added in f64 and rounded to f32 at the end (FABsum-v2).
     F64 {
-        /// How k is divided.
+        /// How k is divided into blocks.
         block: Block,
     },
 }
 
 impl Accumulation {
-    /// How k is divided, if it is.
+    /// How k is divided into blocks; `None` if it is not.
     #[must_use]
     pub fn block(self) -> Option<Block> {
         match self {
@@ -31,14 +32,14 @@ impl Accumulation {
 /// How k is divided into blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Block {
-    /// Blocks of so many products; the last may have fewer.
+    /// Blocks of this many products; the last may have fewer.
     Products(usize),
-    /// So many blocks of k / count products, rounded up; with block scales, to whole scales.
+    /// This many blocks of k / count products, rounded up; with block scales, to whole scales.
     Count(usize),
 }
 
 impl Block {
-    /// Products in a block of a sum of `k`, 1 at least.
+    /// The number of products in a block of a sum of `k`, at least 1.
     #[must_use]
     pub fn products(self, k: usize) -> usize {
         match self {

@@ -1,4 +1,4 @@
-//! Words of an operation with block scales: each block of k has a scale of its own, in each word.
+//! Words of an operation with block scales: in each word, every block of k has its own scale.
 
 use mxprobe_api::{BlockScale, Decoded, Elements, Format, Rounding};
 
@@ -7,13 +7,15 @@ use super::{
     words::{Rounded, exponent, round, scaled},
 };
 
-/// Splits a matrix into words with scales: word i is scale·fl(rest / scale), and the rest is what the words before it left.
+/// Splits a matrix into words with scales: word i is scale·fl(rest / scale), and the rest is the remainder after the
+/// words before it.
 ///
-/// A block is `scale.block` consecutive k of one row of A (`by_rows`) or one column of B. Its scale is made from the largest
-/// finite magnitude x of what is left of it. A scale that holds powers of two alone is 2^(⌊log2 x⌋ − the exponent of the
-/// format's largest value), as OCP's specification of microscaling formats recommends (MX v1.0, section 6.3); any other is x
-/// divided by the format's largest value, to nearest, even. Both stay in the scale's range, and the scale of a block of zeros
-/// is 1. Quotients are rounded once, as `rounding` says; what lies beyond the format's range is its largest value.
+/// A block is `scale.block` consecutive k of one row of A (`by_rows`) or one column of B. Its scale is computed from
+/// the largest finite magnitude x of its remainder. A scale that holds only powers of two is 2^(⌊log2 x⌋ − the exponent
+/// of the format's largest value), as OCP's specification of microscaling formats recommends (MX v1.0, section 6.3);
+/// any other is x divided by the format's largest value, rounded to nearest, ties to even. Both stay in the scale's
+/// range, and the scale of a block of zeros is 1. Quotients are rounded once, with `rounding`; those beyond the
+/// format's range become its largest value.
 pub(super) fn block_words(
     matrix: &Matrix,
     format: Format,
@@ -53,7 +55,7 @@ pub(super) fn block_words(
     found
 }
 
-/// The bits of the scale of a block of this largest magnitude.
+/// The bits of the scale of a block with this largest magnitude.
 fn scale_of(largest: f64, format: Format, scale: Format) -> u64 {
     if largest == 0.0 {
         return scale.one();
@@ -65,20 +67,20 @@ fn scale_of(largest: f64, format: Format, scale: Format) -> u64 {
     let greatest = scale.to_f64(scale.largest(false));
     let bits = round(wanted.min(greatest), scale, Rounding::NearestEven);
     match scale.decode(bits) {
-        // Below its range: the smallest that it holds.
+        // Below the range: the smallest value that it holds.
         Decoded::Zero { .. } => 1,
         _ => bits,
     }
 }
 
-/// x / y so rounded to f64 (to odd) that rounding it once more gives what rounding x / y does.
+/// x / y rounded to f64 (to odd), so that rounding it once more gives the same as rounding x / y.
 fn quotient(x: f64, y: f64) -> f64 {
     let q = x / y;
     let left = (-q).mul_add(y, x);
     if left == 0.0 || !q.is_finite() || q == 0.0 {
         return q;
     }
-    // q rounded toward zero, and then odd.
+    // Round q toward zero, then to odd.
     let overshot = (left < 0.0) != (q < 0.0);
     f64::from_bits((q.to_bits() - u64::from(overshot)) | 1)
 }
@@ -113,7 +115,7 @@ mod tests {
         assert_eq!(found.scales[0].iter().collect::<Vec<_>>(), [two, a_quarter, 127, largest]);
         assert_eq!(values(&found.words[0]), [6.0, 0.5, 4.0, 0.0, -0.0, -6.0]);
         assert_eq!(found.inexact, [2]);
-        // What is beyond the largest value saturates: 15 / 2 is 7.5.
+        // Values beyond the largest one saturate: 15 / 2 is 7.5.
         let beyond = block_words(&Matrix::new(1, 1, vec![15.0]).unwrap(), Format::E2M1, MX, (1, NEAREST), true);
         assert_eq!(values(&beyond.words[0]), [6.0]);
     }
@@ -130,7 +132,7 @@ mod tests {
     #[test]
     fn quotients_are_rounded_once() {
         let divisor = 1.125;
-        // Half way between 4 and 6 of e2m1, and the neighbours of it in f64: f64 rounds their quotients to 5.
+        // Halfway between 4 and 6 of e2m1, and its neighbours in f64: f64 rounds their quotients to 5.
         let tie = 5.0 * divisor;
         for (value, wanted) in
             [(tie, 4.0), (f64::next_up(tie), 6.0), (f64::next_down(tie), 4.0), (-f64::next_up(tie), -6.0)]
@@ -158,7 +160,7 @@ mod tests {
         }
     }
 
-    /// A device that multiplies tiles alone.
+    /// A device that can only multiply tiles.
     struct Tiles(ModelDevice);
 
     impl Device for Tiles {

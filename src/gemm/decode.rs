@@ -1,21 +1,22 @@
-//! Values of many bits at a time.
+//! Decodes the bits of many values at a time.
 
 use mxprobe_api::{Encoding, Format, Specials};
 use mxprobe_models::{Vectorised, vectorised};
 
 use super::value;
 
-/// Elements that are decoded at once.
+/// The number of elements that are decoded at a time.
 const BLOCK: usize = 64;
 
-/// Appends the values of elements of a format, each in the bytes that hold it, little-endian: what [`value`] gives for each.
+/// Appends the values of elements of a format, each in the bytes that hold it, little-endian: for each, the result of
+/// [`value`].
 pub(super) fn decode(format: Format, bytes: &[u8], into: &mut Vec<f64>) {
     let start = into.len();
     into.resize(start + bytes.len() / format.storage_bytes(), 0.0);
     let values = &mut into[start..];
     if let Encoding::Integer { bits: width, signed } = format.encoding() {
         for (bytes, value) in bytes.chunks_exact(format.storage_bytes()).zip(values) {
-            // From the top bit, so that the sign is the type's own.
+            // Shifted to the top bit, so that the sign is the type's own.
             let high = bits(bytes) << (64 - width);
             *value = if signed { (high.cast_signed() >> (64 - width)) as f64 } else { (high >> (64 - width)) as f64 };
         }
@@ -37,13 +38,14 @@ pub(super) fn decode(format: Format, bytes: &[u8], into: &mut Vec<f64>) {
     }
 }
 
-/// Bits from so many bytes.
+/// Reads bits from a few bytes, little-endian.
 #[inline(always)]
 fn bits(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |bits, byte| bits << 8 | u64::from(*byte))
 }
 
-/// Where sign, exponent and fraction are, moved to where f64 has them: a factor mends the bias, and makes subnormals normal.
+/// The positions of sign, exponent and fraction, which are moved to where f64 has them: a factor corrects the bias, and
+/// normalises subnormals.
 #[derive(Clone, Copy)]
 struct Fields {
     unread_bits: u32,
@@ -52,7 +54,7 @@ struct Fields {
     factor: f64,
     /// Magnitudes from here on are NaN or infinite.
     special: u64,
-    /// The one code that is NaN, sign included.
+    /// The only code that is a NaN, sign included.
     nan: u64,
 }
 
@@ -68,7 +70,7 @@ impl Fields {
             Specials::None => (u64::MAX, u64::MAX),
             Specials::UnsignedAllOnesNan | Specials::PowerOfTwo => return None,
         };
-        // f64 itself has no room for a factor.
+        // f64 itself has no exponent range left for the factor.
         (float.exponent_bits <= 8).then(|| Self {
             unread_bits: float.unread_bits,
             magnitude_bits,
@@ -79,7 +81,7 @@ impl Fields {
         })
     }
 
-    /// The value, and whether it is a number.
+    /// Decodes one element: its value, and whether it is a number.
     #[inline(always)]
     fn one(&self, bits: u64) -> (f64, bool) {
         let bits = bits >> self.unread_bits;
@@ -128,7 +130,7 @@ mod tests {
     fn every_code_is_decoded_many_at_a_time_as_it_is_alone() {
         for format in Format::ALL {
             let size = format.storage_bytes();
-            // Every code of 16 bits; of wider formats every upper half, with two lower ones.
+            // Every code of 16 bits; for wider formats every upper half, with two lower ones.
             let bits = format.bits().min(16);
             let codes = (0..1u64 << bits).flat_map(|code| {
                 let high = code << (format.bits() - bits);

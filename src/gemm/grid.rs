@@ -1,34 +1,35 @@
-//! Values rounded into a format many at a time: in f64's own arithmetic, which is exact here.
+//! Rounds many values at a time into a format, in f64 arithmetic, which is exact here.
 
 use mxprobe_api::{Encoding, Format, Rounding, Specials};
 use mxprobe_models::{Vectorised, vectorised};
 
-/// Values that are rounded at once, all of them in range or each by itself.
+/// The number of values that are rounded at a time: the fast result is used for all of them if all are in range.
 const BLOCK: usize = 64;
 
 /// A format's finite values as multiples of a power of two in each binade.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Grid {
     rounding: Rounding,
-    /// What values are multiplied by before, and divided by after.
+    /// The factor that values are multiplied by before rounding, and its reciprocal, for the result.
     up: f64,
     down: f64,
     /// The smallest normal value; 1 for integers.
     smallest_normal: f64,
-    /// From a binade to 2^52 of its units: adding and subtracting that rounds to a whole number of them.
+    /// The factor from a binade to 2^52 of its units: adding and subtracting the product rounds to a whole number of
+    /// units.
     to_sum: f64,
-    /// From a binade to its unit.
+    /// The factor from a binade to its unit.
     to_unit: f64,
     /// The range.
     least: f64,
     largest: f64,
     is_integer: bool,
-    /// The code has no −0.
+    /// Whether the format lacks −0.
     has_one_zero: bool,
     fraction_bits: u32,
     unread_bits: u32,
     sign_bit: u32,
-    /// What is taken off the bits of a normal and of a subnormal value.
+    /// The offset to subtract from the bits of a normal or a subnormal value.
     bias: u64,
     mask: u64,
 }
@@ -39,7 +40,8 @@ fn power_of_two(exponent: i32) -> f64 {
 }
 
 impl Grid {
-    /// Of values that are stored 2^lift times as large; `None` for f64, for block scales and for rounding to odd.
+    /// The grid for values that are stored 2^lift times as large; `None` for f64, for block scales and for rounding to
+    /// odd.
     pub(super) fn of(format: Format, rounding: Rounding, lift: i32) -> Option<Self> {
         if rounding == Rounding::ToOdd || !(-1022..=1022).contains(&lift) {
             return None;
@@ -84,9 +86,9 @@ impl Grid {
         })
     }
 
-    /// Rounds values, takes the results off them, and writes the bits of the results, `SIZE` bytes each. Of those that are no
-    /// numbers, or whose results are out of range, `other` says the bits and the value. Gives how many values are left
-    /// with something.
+    /// Rounds values, subtracts the results from them, and writes the bits of the results, as many bytes each as
+    /// `bytes` has per value. For NaN and for results out of range, `other` returns the bits and the remainder. Returns
+    /// the number of values with a nonzero remainder.
     pub(super) fn round(
         self,
         values: &mut [f64],
@@ -101,7 +103,7 @@ impl Grid {
         }
     }
 
-    /// The bits of the result, what is left of the value, and whether the result is in range.
+    /// The bits of the result, the remainder of the value, and whether the result is in range.
     #[inline(always)]
     fn one<const NEAREST: bool, const INTEGER: bool>(&self, value: f64) -> (u64, f64, bool) {
         const SIGN: u64 = 1 << 63;
@@ -110,7 +112,7 @@ impl Grid {
         let bits = lifted.to_bits();
         let sign = bits & SIGN;
         let magnitude = f64::from_bits(bits & !SIGN);
-        // The power of two at the beginning of the binade, or of the subnormals.
+        // The power of two at the start of the binade, or of the subnormals.
         let binade = f64::from_bits(bits & EXPONENT).max(self.smallest_normal);
         let binade = if INTEGER { 1.0 } else { binade };
         let sum = binade * self.to_sum;
@@ -128,11 +130,11 @@ impl Grid {
         }
         let signed = f64::from_bits(rounded.to_bits() | sign);
         let code = if INTEGER {
-            // Below 2^51 the low bits of the sum are the number's, in two's complement.
+            // Below 2^51 the low bits of the sum are those of the number, in two's complement.
             (signed + 1.5 * self.to_sum).to_bits() & self.mask
         } else {
             let is_subnormal = rounded < self.smallest_normal;
-            // A subnormal beside the smallest normal value has its fraction.
+            // A subnormal plus the smallest normal value has the subnormal's fraction.
             let beside = if is_subnormal { rounded + self.smallest_normal } else { rounded };
             let one = if is_subnormal { 1 << self.fraction_bits } else { 0 };
             let field = (beside.to_bits() >> (52 - self.fraction_bits)).wrapping_sub(self.bias + one);
@@ -186,7 +188,7 @@ impl<F: Fn(f64) -> (u64, f64) + ?Sized, const NEAREST: bool, const INTEGER: bool
     }
 }
 
-/// A value in a block of which some are out of range.
+/// Rounds one value of a block in which some are out of range.
 #[inline(never)]
 fn one_by_one<F: Fn(f64) -> (u64, f64) + ?Sized, const NEAREST: bool, const INTEGER: bool>(
     grid: &Grid,
@@ -197,7 +199,7 @@ fn one_by_one<F: Fn(f64) -> (u64, f64) + ?Sized, const NEAREST: bool, const INTE
     if fits { (code, rest) } else { other(value) }
 }
 
-/// Bits as elements of so many bytes.
+/// Stores bits as elements of `size` bytes.
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "the bits of a format of this size")]
 fn store(codes: &[u64], bytes: &mut [u8], size: usize) {
@@ -225,7 +227,7 @@ mod tests {
     use crate::gemm::{Uniform, words};
     use mxprobe_api::Elements;
 
-    /// Rounds values one by one, as [`Format::encode`] does.
+    /// Rounds values one by one with [`Format::encode`].
     fn wanted(values: &[f64], format: Format, rounding: Rounding) -> Vec<u64> {
         values.iter().map(|value| words::round(*value, format, rounding)).collect()
     }
@@ -249,7 +251,8 @@ mod tests {
         for format in Format::ALL {
             for rounding in [Rounding::NearestEven, Rounding::TowardZero, Rounding::Down, Rounding::Up] {
                 let Some(grid) = Grid::of(format, rounding, 0) else { continue };
-                // Values of the format or near them, the middle to the next one, and what lies beside both.
+                // Values of the format or near them, the midpoint to the next one, and the neighbours of a value in
+                // f64.
                 let bits = format.bits().min(16);
                 let high = |code: u64| format.to_f64(code << (format.bits() - bits));
                 let every = (0..1u64 << bits).map(high).filter(|value| value.is_finite());
@@ -266,7 +269,7 @@ mod tests {
                 for ((value, found), wanted) in values.iter().zip(&found).zip(wanted(&values, format, rounding)) {
                     assert_eq!(*found, wanted, "{value:e} in {format}, {rounding:?}");
                 }
-                // No unsigned value is below zero; of others next to none is out of range.
+                // No unsigned value is below zero; otherwise almost none is out of range.
                 assert!(grid.least == 0.0 || others < 8, "{others} of {} in {format}, {rounding:?}", values.len());
             }
         }

@@ -1,8 +1,8 @@
-//! Products of whole matrices on one unit, device or model: words, order, accumulation, and the error that is left.
+//! Products of whole matrices on one unit, device or model: words, order, accumulation, and the remaining error.
 //!
-//! A product here is D = A·B + C of any m, n, k. Elements of A and B are values; each is given to the unit as one or more
-//! *words* of the operation's format ([`words`]), and the products of words are joined as an [`Algorithm`] says. Nothing
-//! is rounded anywhere but where the algorithm says so: every step is in [`Algorithm`]'s documentation.
+//! A product here is D = A·B + C of any m, n, k. Elements of A and B are values; each is given to the unit as one or
+//! more *words* of the operation's format ([`words`]), and the products of words are added as an [`Algorithm`] says.
+//! Values are rounded only where the algorithm says so; [`Algorithm`]'s documentation describes every step.
 
 mod accumulation;
 mod blocks;
@@ -59,18 +59,18 @@ impl Matrix {
     /// If there are not `rows · columns` values.
     pub fn new(rows: usize, columns: usize, values: Vec<f64>) -> Result<Self, Error> {
         if rows.checked_mul(columns) != Some(values.len()) {
-            return Err(Error::invalid(format!("{} values are no {rows}×{columns} matrix", values.len())));
+            return Err(Error::invalid(format!("{} values do not fill a {rows}×{columns} matrix", values.len())));
         }
         Ok(Self { rows, columns, values })
     }
 
-    /// +0 everywhere.
+    /// A matrix of +0.
     #[must_use]
     pub fn zeros(rows: usize, columns: usize) -> Self {
         Self { rows, columns, values: vec![0.0; rows * columns] }
     }
 
-    /// The values of bits.
+    /// The values of elements of a format, row-major.
     #[must_use]
     pub fn of(rows: usize, columns: usize, bits: &Elements) -> Self {
         let mut values = Vec::new();
@@ -78,8 +78,8 @@ impl Matrix {
         Self { rows, columns, values }
     }
 
-    /// Appends the values of elements, each in the fewest whole bytes that hold its format, little-endian. Bits above the format's
-    /// width are not read; a last part of an element is left out.
+    /// Appends the values of elements, each in the fewest whole bytes that hold its format, little-endian. Ignores bits
+    /// above the format's width, and a partial element at the end.
     pub fn decode(format: Format, bytes: &[u8], into: &mut Vec<f64>) {
         decode::decode(format, bytes, into);
     }
@@ -87,7 +87,8 @@ impl Matrix {
     /// The bits of values that a format holds exactly.
     ///
     /// # Errors
-    /// The first value that it does not hold, with its place. A NaN keeps its sign and what fits of its fraction.
+    /// If the format does not hold a value: names the first such value and its place. A NaN keeps its sign and as much
+    /// of its fraction as fits.
     pub fn exactly(&self, format: Format, name: &str) -> Result<Elements, Error> {
         let mut bits = Elements::from_bits(format, []);
         for (at, value) in self.values.iter().enumerate() {

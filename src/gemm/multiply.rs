@@ -1,4 +1,4 @@
-//! How products of words become one product.
+//! Combines products of words into one product.
 
 use mxprobe_api::{Elements, Error, Format, GemmOperands, OperationId};
 
@@ -9,72 +9,74 @@ use super::{
     words::{scaled, words},
 };
 
-/// What is computed besides A1·B1.
+/// The products that are computed in addition to A1·B1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Products {
-    /// Ai·Bj with i + j ≤ p + 1: what is left out is as small as what the words leave out.
+    /// Ai·Bj with i + j ≤ p + 1: the products left out are as small as the remainders of the words.
     Significant,
     /// Every Ai·Bj.
     All,
 }
 
-/// A way to use the words, after those who proposed it.
+/// A way to use the words, named after those who proposed it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
-    /// Fasi, Higham, Lopez, Mary and Mikaitis, SISC 2023, Algorithms 2.1, 4.1 and 4.4: the products from the smallest to the
-    /// largest, C chained through them in the unit; [`Accumulation`] is that of A1·B1, the others' is the unit's.
+    /// Fasi, Higham, Lopez, Mary and Mikaitis, SISC 2023, Algorithms 2.1, 4.1 and 4.4: the products from the smallest
+    /// to the largest, C chained through them in the unit; [`Accumulation`] applies to A1·B1, the others are added in
+    /// the unit.
     Multiword,
     /// Markidis et al., IPDPSW 2018: p = 2, all four products, from the smallest to the largest, C chained through them.
     Markidis,
     /// Ootomo and Yokota, IJHPCA 2022: p = 2, second words lifted by 2^11; A1·B1 is added outside the unit, in f32 to
-    /// nearest, after every operation along k; A2·B1 + A1·B2 are chained in the unit from +0, and join at the end, divided by
-    /// 2^11, in f32 to nearest. C is added last, in f32 to nearest.
+    /// nearest, after every operation along k; A2·B1 + A1·B2 are chained in the unit from +0 and added at the end,
+    /// divided by 2^11, in f32 to nearest. C is added last, in f32 to nearest.
     Ootomo,
 }
 
-/// Everything that decides the bits of a product beside the unit and the matrices.
+/// Everything that decides the bits of a product apart from the unit and the matrices.
 ///
-/// [`multiply`] does, in this order:
+/// [`multiply`] performs these steps in this order:
 /// 1. A is split by rows and B by columns, as [`words`] says.
-/// 2. C, if any, is what the sum begins with (`Ootomo`: what is added last); it must be exact in the operation's format.
+/// 2. C, if any, is the start of the sum (`Ootomo`: it is added last); it must be exact in the operation's format.
 ///    With line scaling C must be absent, since the sum is scaled.
-/// 3. The products of words (i, j): i + j descending; of equal i + j, i descending. Each is D = Ai·Bj + (the last D), all
-///    along k in the unit, one operation after another. With lifted words the sums of each i + j are apart, from +0, and
-///    are joined in f32 to nearest, smallest first, divided by 2^(lift·(i + j − 2)), which is exact.
-/// 4. A1·B1 with a block accumulation: blocks of k, each from +0 in the unit; S begins as the last D and is S + block in f32
-///    or f64, to nearest, k ascending. f64 is rounded to f32 at the end.
-/// 5. With line scaling, D(i, j) is multiplied by the powers of two of row i and column j: exact but for underflow and overflow
-///    of f32, where it is rounded to nearest.
+/// 3. The products of words (i, j) are taken with i + j descending and, for equal i + j, i descending. Each is D =
+///    Ai·Bj + (the last D), along all of k in the unit, one operation after another. With lifted words each i + j has
+///    its own sum, from +0; these are added in f32 to nearest, smallest first, divided by 2^(lift·(i + j − 2)), which
+///    is exact.
+/// 4. A1·B1 with a block accumulation: blocks of k, each from +0 in the unit; S starts as the last D and becomes S +
+///    block in f32 or f64, to nearest, k ascending. f64 is rounded to f32 at the end.
+/// 5. With line scaling, D(i, j) is multiplied by the powers of two of row i and column j: exact except for underflow
+///    and overflow of f32, which are rounded to nearest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Algorithm {
-    /// The way.
+    /// The way to use the words.
     pub method: Method,
-    /// How A and B become words.
+    /// How A and B are split into words.
     pub split: Split,
-    /// Which products.
+    /// The products of words that are computed.
     pub products: Products,
     /// Where A1·B1 is added.
     pub accumulation: Accumulation,
 }
 
-/// A product, and what is worth knowing of it.
+/// A product, with statistics.
 #[derive(Clone, Debug)]
 pub struct Product {
-    /// D, m×n, row-major: in the operation's format, or f32 where sums were made outside the unit.
+    /// D, m×n, row-major: in the operation's format, or f32 if sums were computed outside the unit.
     pub d: Elements,
     /// Elements of A that its words do not hold exactly.
     pub inexact_a: usize,
     /// Elements of B that its words do not hold exactly.
     pub inexact_b: usize,
-    /// Products of words.
+    /// The number of products of words that were computed.
     pub products: usize,
 }
 
-/// D = A·B + C.
+/// Computes D = A·B + C.
 ///
 /// # Errors
-/// [`Error::is_invalid`] where lengths do not fit, C is not exact, or the parts of the algorithm do not go together;
-/// [`Error::is_unsupported`] where the operation cannot do it; else what the device reports.
+/// [`Error::is_invalid`] if lengths do not fit, C is not exact, or the parts of the algorithm do not go together;
+/// [`Error::is_unsupported`] if the operation cannot do it; otherwise the errors of the device.
 pub fn multiply(
     unit: &Unit,
     a: &Matrix,
@@ -96,7 +98,7 @@ pub fn multiply(
     join(unit, lengths, (&of_a, &of_b), start, &Algorithm { split, ..*algorithm })
 }
 
-/// A in the words of an operation (`of_a`), or B.
+/// Splits A (`of_a`) or B into the words of an operation.
 pub(super) fn words_of(matrix: &Matrix, id: &OperationId, split: &Split, of_a: bool) -> Rounded {
     let format = if of_a { id.a } else { id.b };
     match id.block_scale() {
@@ -105,7 +107,7 @@ pub(super) fn words_of(matrix: &Matrix, id: &OperationId, split: &Split, of_a: b
     }
 }
 
-/// The product of matrices that were split before, into as many words or more.
+/// The product of matrices that are already split, into as many words as the algorithm uses or more.
 pub(super) fn join(
     unit: &Unit,
     lengths: Lengths,
@@ -125,8 +127,8 @@ pub(super) fn join(
     Ok(Product { d, inexact_a: inexact(of_a), inexact_b: inexact(of_b), products })
 }
 
-/// The products of matrices that were split before, from +0: A1·B1 in the unit along all of k, and for each block in f32 and in
-/// f64 (Algorithms 4.2 to 4.4). The other products are computed once.
+/// The products of matrices that are already split, from +0: A1·B1 in the unit along all of k, and for each block in
+/// f32 and in f64 (Algorithms 4.2 to 4.4). The other products are computed once.
 pub(super) fn join_in_blocks(
     unit: &Unit,
     lengths: Lengths,
@@ -142,10 +144,10 @@ pub(super) fn join_in_blocks(
     Ok((work.product(last, &before)?, blocked))
 }
 
-/// More words than any value of f64 has bits.
+/// More words than a value of f64 has bits.
 const MOST_WORDS: usize = 64;
 
-/// What f64 holds beside the values of f32.
+/// The lift that f64 has exponent range for beyond the values of f32.
 const MOST_LIFT_BITS: usize = 512;
 
 /// Bits by which Ootomo and Yokota lift second words.
@@ -163,24 +165,24 @@ fn check(unit: &Unit, a: &Matrix, b: &Matrix, c: Option<&Matrix>, algorithm: &Al
     }
     fits(unit, algorithm)?;
     if c.is_some() && algorithm.split.scaling != super::Scaling::None {
-        return Err(Error::invalid("with scaled lines there can be no C: the sums are scaled, and C is not"));
+        return Err(Error::invalid("C cannot be used with line scaling: the sums are scaled, and C is not"));
     }
     Ok(Lengths { m: a.rows, n: b.columns, k: a.columns })
 }
 
-/// Whether the parts of an algorithm go together, on this unit.
+/// Checks that the parts of an algorithm go together on this unit.
 pub(super) fn fits(unit: &Unit, algorithm: &Algorithm) -> Result<(), Error> {
     let id = unit.id();
     if algorithm.split.words == 0 {
-        return Err(Error::invalid("0 words: there must be one at least"));
+        return Err(Error::invalid("0 words: at least one is needed"));
     }
     if algorithm.split.words > MOST_WORDS {
-        return Err(Error::invalid(format!("{} words: there may be {MOST_WORDS} at the most", algorithm.split.words)));
+        return Err(Error::invalid(format!("{} words: at most {MOST_WORDS} are possible", algorithm.split.words)));
     }
     let last = algorithm.split.words.saturating_sub(1) * usize::try_from(algorithm.split.lift_bits).unwrap_or(0);
     if last > MOST_LIFT_BITS {
         return Err(Error::invalid(format!(
-            "{} words, each lifted by {} bits more: the last by {last}, and {MOST_LIFT_BITS} may be at the most",
+            "{} words, each lifted by {} more bits: the last by {last}, and at most {MOST_LIFT_BITS} are possible",
             algorithm.split.words, algorithm.split.lift_bits
         )));
     }
@@ -188,38 +190,38 @@ pub(super) fn fits(unit: &Unit, algorithm: &Algorithm) -> Result<(), Error> {
         return Err(Error::unsupported(format!("{id} multiplies integers, which are not split into words")));
     }
     if algorithm.method != Method::Multiword && algorithm.split.words != 2 {
-        return Err(Error::invalid(format!("{:?} takes 2 words, and not {}", algorithm.method, algorithm.split.words)));
+        return Err(Error::invalid(format!("{:?} takes 2 words, not {}", algorithm.method, algorithm.split.words)));
     }
     let outside = algorithm.accumulation != Accumulation::Unit
         || algorithm.method == Method::Ootomo
         || algorithm.split.lift_bits != 0
         || algorithm.split.scaling != super::Scaling::None;
     if outside && id.d != Format::F32 {
-        return Err(Error::unsupported(format!("sums outside the unit are f32, and {id} returns {}", id.d)));
+        return Err(Error::unsupported(format!("sums outside the unit are in f32, but {id} returns {}", id.d)));
     }
     if let Some(scale) = id.block_scale() {
         scales_fit(algorithm, scale.block)?;
     }
     match algorithm.accumulation.block() {
         Some(Block::Products(0)) => return Err(Error::invalid("a block of 0 products")),
-        Some(Block::Count(0)) => return Err(Error::invalid("0 blocks: there must be one at least")),
+        Some(Block::Count(0)) => return Err(Error::invalid("0 blocks: at least one is needed")),
         _ => {}
     }
     if algorithm.method == Method::Ootomo && algorithm.accumulation != Accumulation::Unit {
         return Err(Error::invalid(
-            "Ootomo and Yokota's method adds every operation outside the unit: no other blocks",
+            "Ootomo and Yokota's method adds every operation outside the unit and takes no other blocks",
         ));
     }
     Ok(())
 }
 
-/// Whether an algorithm goes together with scales of so many products each.
+/// Checks that an algorithm goes together with scales that this many products share.
 fn scales_fit(algorithm: &Algorithm, products: usize) -> Result<(), Error> {
     if algorithm.split.lift_bits != 0 || algorithm.method == Method::Ootomo {
-        return Err(Error::invalid("block scales lift small words: they are not lifted besides"));
+        return Err(Error::invalid("block scales already lift small words, which cannot be lifted as well"));
     }
     if algorithm.split.scaling != super::Scaling::None {
-        return Err(Error::invalid("block scales take the place of scaled lines: lines are not scaled besides"));
+        return Err(Error::invalid("block scales replace line scaling, and cannot be combined with it"));
     }
     if let Some(Block::Products(block)) = algorithm.accumulation.block()
         && !block.is_multiple_of(products)
@@ -231,19 +233,19 @@ fn scales_fit(algorithm: &Algorithm, products: usize) -> Result<(), Error> {
     Ok(())
 }
 
-/// One product at work.
+/// A product in progress.
 struct Work<'a> {
     unit: &'a Unit,
     lengths: Lengths,
     of_a: &'a Rounded,
     of_b: &'a Rounded,
-    /// How many of the words.
+    /// The number of words to use.
     words: usize,
     lift: i32,
 }
 
 impl Work<'_> {
-    /// Pairs of words in their order, from the smallest product to the largest; counted from 0.
+    /// Pairs of words, counted from 0, from the smallest product to the largest.
     fn pairs(&self, algorithm: &Algorithm) -> Vec<(usize, usize)> {
         let words = self.words;
         let kept = |i: usize, j: usize| match (algorithm.method, algorithm.products) {
@@ -263,7 +265,7 @@ impl Work<'_> {
         self.unit.multiply(&GemmOperands { m, n, k, a, b, c, scale_a, scale_b })
     }
 
-    /// A sum and some products after it, one after another; A1·B1 where the accumulation says.
+    /// Adds products to a sum, one after another, A1·B1 as the accumulation says.
     fn added(&self, mut sum: Elements, pairs: &[(usize, usize)], at: Accumulation) -> Result<Elements, Error> {
         for pair in pairs {
             sum = match at {
@@ -275,12 +277,12 @@ impl Work<'_> {
         Ok(sum)
     }
 
-    /// C through every product, in the unit.
+    /// Chains C through every product, in the unit.
     fn chained(&self, start: Elements, algorithm: &Algorithm) -> Result<(Elements, usize), Error> {
         let pairs = self.pairs(algorithm);
         let id = self.unit.id();
         if pairs.len() > 1 && id.c != id.d {
-            return Err(Error::unsupported(format!("{id} cannot chain: its d, {}, is no c, {}", id.d, id.c)));
+            return Err(Error::unsupported(format!("{id} cannot chain: d is {} and c is {}", id.d, id.c)));
         }
         let sum = self.added(start, &pairs, algorithm.accumulation)?;
         Ok((sum, pairs.len()))
@@ -324,7 +326,7 @@ impl Work<'_> {
         Ok([bits_f32(&narrow), bits_f32(&double)])
     }
 
-    /// Lifted words: the products of each i + j apart, joined outside the unit.
+    /// Lifted words: each i + j has its own sum, and these are added outside the unit.
     fn levels(&self, start: &Elements, algorithm: &Algorithm) -> Result<(Elements, usize), Error> {
         let pairs = self.pairs(algorithm);
         let zeros = Elements::zeros(self.unit.id().c, start.len());
@@ -337,7 +339,7 @@ impl Work<'_> {
         Ok((bits_f32(&total), pairs.len()))
     }
 
-    /// Ootomo and Yokota's.
+    /// Ootomo and Yokota's method.
     fn ootomo(&self, start: &Elements) -> Result<(Elements, usize), Error> {
         let zeros = Elements::zeros(self.unit.id().c, start.len());
         let correction = self.product((0, 1), &self.product((1, 0), &zeros)?)?;
@@ -357,7 +359,7 @@ fn add_scaled(total: &mut [f32], terms: &[f32], exponent: i32) {
     }
 }
 
-/// Gives lines their powers of two back.
+/// Multiplies the lines' powers of two back into the result.
 fn unscale(d: Elements, lengths: Lengths, of_a: &Rounded, of_b: &Rounded) -> Elements {
     if of_a.line_exponents.iter().chain(&of_b.line_exponents).all(|exponent| *exponent == 0) {
         return d;
@@ -373,12 +375,12 @@ fn unscale(d: Elements, lengths: Lengths, of_a: &Rounded, of_b: &Rounded) -> Ele
     bits_f32(&values)
 }
 
-/// Values of a format that f32 holds.
+/// Values of a format whose values f32 holds.
 #[expect(clippy::cast_possible_truncation, reason = "f32 holds them")]
 fn values_f32(elements: &Elements) -> Vec<f32> {
     let format = elements.format();
     if format == Format::F32 {
-        // As they are, NaN payloads too.
+        // Unchanged, NaN payloads included.
         return elements.iter().map(|bits| f32::from_bits(bits as u32)).collect();
     }
     elements.iter().map(|bits| format.to_f64(bits) as f32).collect()

@@ -1,4 +1,4 @@
-//! The error of a product by its parts: of the words, of the products of words that are left out, and of the unit.
+//! The parts of a product's error: from the words, from the products of words that are left out, and from the unit.
 
 use mxprobe_api::{BlockScale, Elements, Error, Format, Rounding};
 
@@ -9,21 +9,21 @@ use super::{
     words::{scaled, words},
 };
 
-/// The parts of D − A·B, each relative to |A|·|B| componentwise and to A·B normwise. They add up, so that none is larger than the
-/// sum of the others.
+/// The parts of D − A·B, each relative to |A|·|B| componentwise and to A·B normwise. They add up: none is larger than
+/// the sum of the others.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parts {
     /// D − A·B.
     pub total: Errors,
     /// Â·B̂ − A·B, where Â and B̂ are the sums of the words of A and B: the rounding of inputs.
     pub inputs: Errors,
-    /// What the products of words that are not computed would add to D.
+    /// The sum of the products of words that are not computed.
     pub left_out: Errors,
-    /// D − the exact sum of the products of words that are computed: what the unit, and additions outside it, lose.
+    /// D − the exact sum of the products of words that are computed: the loss in the unit and in additions outside it.
     pub unit: Errors,
 }
 
-/// The error of D = A·B by its parts, of what [`multiply`](super::multiply()) computed without a C.
+/// The parts of the error of D = A·B, as [`multiply`](super::multiply()) computed it without a C.
 ///
 /// Products of f32 values and their words are exact in f64; sums are compensated (Dot2).
 ///
@@ -64,7 +64,7 @@ pub fn parts(unit: &Unit, a: &Matrix, b: &Matrix, algorithm: &Algorithm, d: &Ele
     })
 }
 
-/// Σ Aᵢ·Bⱼ over i + j ≤ p + 1, as one product: A₁ | … | Aₚ by the sums of the first p, …, 1 words of B.
+/// Σ Aᵢ·Bⱼ over i + j ≤ p + 1, as one product: A₁ | … | Aₚ times the sums of the first p, …, 1 words of B.
 fn significant(a: &[Matrix], b: &[Matrix]) -> Reference {
     let (p, Matrix { rows, columns: k, .. }) = (a.len(), &a[0]);
     let mut left = Matrix::zeros(*rows, p * k);
@@ -77,7 +77,7 @@ fn significant(a: &[Matrix], b: &[Matrix]) -> Reference {
     Reference::new(&left, &Matrix { rows: p * k, columns: b[0].columns, values })
 }
 
-/// The sum of words: exact, as each is what rounding a value of f64 to fewer bits takes off.
+/// The sum of words. It is exact, because each word is a part of the bits of a value of f64.
 fn sum(words: &[Matrix]) -> Matrix {
     let mut total = words[0].clone();
     for word in &words[1..] {
@@ -86,7 +86,7 @@ fn sum(words: &[Matrix]) -> Matrix {
     total
 }
 
-/// The values of each word, as they count: with scales, without what they are lifted by, times the powers of two of lines.
+/// The values that the words contribute: with scales, without the lift, times the powers of two of lines.
 fn values_of_words(
     of: &Rounded,
     (rows, columns): (usize, usize),
@@ -116,8 +116,8 @@ fn values_of_words(
 }
 
 impl Matrix {
-    /// The nearest matrix whose elements are sums of so many words of a format, each rounded to nearest from what those before it
-    /// left: words of that format hold it exactly.
+    /// The nearest matrix whose elements are sums of this many words of a format, each rounded to nearest from the
+    /// remainder of those before it: words of that format hold it exactly.
     #[must_use]
     pub fn in_words(&self, format: Format, count: usize) -> Self {
         let split = Split { words: count, rounding: Rounding::NearestEven, scaling: Scaling::None, lift_bits: 0 };
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn the_error_of_a_unit_that_adds_exactly_is_that_of_rounding_inputs() {
-        // A product of two values of f16 and a sum of two such: exact in f32.
+        // A product of two values of f16, and a sum of two such products, are exact in f32.
         let unit = unit("mi100", "mfma.m32n32k8.f32.f16.f16.f32");
         let (a, b) = (Matrix::new(1, 1, vec![1.0 / 3.0]).unwrap(), Matrix::new(1, 1, vec![3.0]).unwrap());
         let d = multiply(&unit, &a, &b, None, &MULTIWORD).unwrap().d;
@@ -204,7 +204,7 @@ mod tests {
             let found = parts(&unit, &a, &b, &algorithm, &product.d).unwrap();
             assert_eq!((found.inputs.componentwise, found.unit), (0.0, found.total), "{words} words");
         }
-        // Elements are what they were, rounded to 22 bits or to the least subnormal of f16.
+        // Elements are the originals rounded to 22 bits or to the smallest subnormal of f16.
         let two = a.in_words(Format::F16, 2);
         for (two, one) in two.values.iter().zip(&a.values) {
             assert!((two - one).abs() <= (one.abs() * f64::from(-22).exp2()).max(f64::from(-25).exp2()), "{two} {one}");

@@ -1,12 +1,13 @@
-//! What is plotted of an experiment: errors against n, logarithmic both ways.
+//! The chart of an experiment: errors against n, with logarithmic axes.
 
 use mxprobe_api::OperationId;
 
 use super::{Curve, Growth, Interval, Point};
 use crate::plot::{self, Chart, Panel, Scale};
 
-/// The componentwise errors of an experiment, a panel for each interval; dashed curves are units that do not exist. Below them
-/// what errors are at the most, likewise: of these elements, and dashed as published (Table 2.1).
+/// The componentwise errors of an experiment, a panel for each interval; dashed curves are units that do not exist.
+/// Below them the upper bounds of the errors in the same layout: solid for these elements, and dashed as published
+/// (Table 2.1).
 #[must_use]
 pub fn chart(growth: &Growth, title: &str) -> Chart {
     let (x, y) = scales(growth);
@@ -45,13 +46,13 @@ fn bounds(curve: &Curve) -> Vec<plot::Curve> {
     unit.into_iter().chain(of(format!("{}, published", curve.name), true, published)).collect()
 }
 
-/// The input format: curves of one have one colour.
+/// The input format, which decides a curve's colour.
 fn kind(curve: &Curve) -> String {
     let id = curve.operation.as_ref().and_then(|id| id.parse::<OperationId>().ok());
     id.map(|id| id.a.to_string()).unwrap_or_default()
 }
 
-/// Scales that hold every point.
+/// Scales that cover every point.
 #[expect(clippy::cast_possible_truncation, reason = "exponents of lengths and of errors are small")]
 fn scales(growth: &Growth) -> (Scale, Scale) {
     let points = || growth.curves.iter().flat_map(|curve| &curve.points);
@@ -70,7 +71,7 @@ fn scales(growth: &Growth) -> (Scale, Scale) {
     )
 }
 
-/// Curves of one input format have one colour, whatever the number of words and wherever they are added.
+/// Curves of one input format share a colour, whatever the number of words and wherever they are added.
 fn curve(curve: &Curve) -> plot::Curve {
     let name = match curve.what_if {
         Some(cause) => format!("{}, if {}", curve.name, cause.words()),

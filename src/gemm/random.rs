@@ -1,11 +1,11 @@
-//! Random matrices that others can make again.
+//! Reproducible random matrices.
 
 use rand_mt::Mt;
 
 use super::Matrix;
 
-/// NumPy's legacy stream: `numpy.random.RandomState(seed).random_sample()`, which is the MT19937 of 32 bits, seeded with
-/// Knuth's initialisation, two draws a value.
+/// NumPy's legacy stream, `numpy.random.RandomState(seed).random_sample()`: the 32-bit MT19937, seeded with Knuth's
+/// initialisation, two draws per value.
 pub struct Uniform {
     twister: Mt,
 }
@@ -24,7 +24,7 @@ impl Uniform {
         (high * 67_108_864.0 + low) / 9_007_199_254_740_992.0
     }
 
-    /// A matrix of values in (high − (high − low), high], that is (low, high]: high − (high − low)·u, rounded to f32 if asked.
+    /// A matrix of values in (low, high], computed as high − (high − low)·u and rounded to f32 if `narrow`.
     #[expect(clippy::cast_possible_truncation, reason = "f32 is asked for")]
     pub fn matrix(&mut self, rows: usize, columns: usize, low: f64, high: f64, narrow: bool) -> Matrix {
         let mut value = || {

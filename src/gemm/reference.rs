@@ -1,4 +1,4 @@
-//! The exact product, nearly, and how far from it a computed one is.
+//! The nearly exact product, and the distance of a computed product from it.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use mxprobe_models::{Vectorised, vectorised};
 
 use super::Matrix;
 
-/// How far a computed product is from the exact one.
+/// The distance of a computed product from the exact one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Errors {
     /// max over i, j of |Ĉ − C| / (|A|·|B|).
@@ -29,7 +29,7 @@ impl Reference {
     pub(super) fn new(a: &Matrix, b: &Matrix) -> Self {
         let narrow = [a, b].into_iter().flat_map(|matrix| &matrix.values).all(|value| is_single(*value));
         let across = b.columns.div_ceil(LANES);
-        // Bands of rows; and panels of columns too where there are few rows.
+        // Bands of rows, and also panels of columns if there are few rows.
         let threads = mxprobe_models::threads().min(1 + a.rows * b.columns * a.columns / PRODUCTS_PER_THREAD);
         let down = threads.min(a.rows.div_ceil(ROWS)).max(1);
         let per_band = a.rows.div_ceil(down).next_multiple_of(ROWS).max(1);
@@ -72,18 +72,18 @@ impl Reference {
         Self { product, magnitudes }
     }
 
-    /// How far a computed product is from this one.
+    /// The distance of a computed product from this one.
     pub(super) fn errors(&self, computed: &Elements) -> Errors {
         self.errors_against(computed, self)
     }
 
-    /// How far a computed product is from another one, relative to this one's sizes.
+    /// The distance of a computed product from another one, relative to this one's sizes.
     pub(super) fn errors_against(&self, computed: &Elements, other: &Self) -> Errors {
         let values = computed.iter().map(|bits| computed.format().to_f64(bits));
         self.relative(values.zip(&other.product).map(|(value, other)| value - other))
     }
 
-    /// How far two products are from each other, relative to this one's sizes.
+    /// The distance between two products, relative to this one's sizes.
     pub(super) fn errors_of(&self, one: &Self, other: &Self) -> Errors {
         self.relative(one.product.iter().zip(&other.product).map(|(one, other)| one - other))
     }
@@ -94,7 +94,7 @@ impl Reference {
         for (at, error) in differences.enumerate() {
             let error = error.abs();
             let relative = if self.magnitudes[at] > 0.0 { error / self.magnitudes[at] } else { error };
-            // A NaN is no small error.
+            // A NaN counts as an infinite error.
             componentwise = if relative.is_nan() { f64::INFINITY } else { componentwise.max(relative) };
             difference += error * error;
             norm += self.product[at] * self.product[at];
@@ -104,29 +104,30 @@ impl Reference {
     }
 }
 
-/// How far a computed product is from A·B.
+/// The distance of a computed product from A·B.
 #[must_use]
 pub fn errors(a: &Matrix, b: &Matrix, computed: &Elements) -> Errors {
     Reference::new(a, b).errors(computed)
 }
 
-/// Columns whose dots are computed side by side, each by itself: one alone would wait for each of its own sums.
+/// Columns whose dots are computed in parallel lanes: a single dot would wait for each of its own sums.
 const LANES: usize = 16;
 
-/// Rows likewise.
+/// Rows that are computed in parallel, for the same reason.
 const ROWS: usize = 2;
 
-/// Products of k that are computed for every row before the next ones: their part of B stays in the first cache.
+/// Products along k that are computed for every row before the next ones, so that their part of B stays in the L1
+/// cache.
 const AT_ONCE: usize = 128;
 
-/// A thread costs as much as some hundred thousand products.
+/// Starting a thread costs as much as some hundred thousand products.
 const PRODUCTS_PER_THREAD: usize = 400_000;
 
 /// Dots of one row and a panel of columns.
 #[derive(Clone, Copy)]
 struct Lanes {
     sums: [f64; LANES],
-    /// What rounding took of the sums and of the products.
+    /// The rounding errors of the sums and of the products.
     lows: [f64; LANES],
     /// Σ |x·y|.
     magnitudes: [f64; LANES],
@@ -139,7 +140,7 @@ impl Lanes {
         std::array::from_fn(|lane| self.sums[lane] + self.lows[lane])
     }
 
-    /// Adds x·y of each lane, compensated.
+    /// Adds x·y in each lane, compensated.
     #[inline(always)]
     fn add<const NARROW: bool>(&mut self, x: f64, y: &[f64; LANES]) {
         let lanes = self.sums.iter_mut().zip(&mut self.lows).zip(&mut self.magnitudes);
@@ -154,8 +155,8 @@ impl Lanes {
     }
 }
 
-/// Rows of A by panels of columns of B; products that f64 holds, if `NARROW`. It gives the dots of a panel, row after row, then
-/// those of the next.
+/// Multiplies rows of A by panels of columns of B. With `NARROW`, f64 must hold every product exactly. Returns the dots
+/// of a panel, row after row, then those of the next panel.
 struct Dots<'a, const NARROW: bool> {
     a: &'a Matrix,
     b: &'a Matrix,
@@ -183,7 +184,7 @@ impl<const NARROW: bool> Vectorised for Dots<'_, NARROW> {
                 for lanes in found.chunks_mut(ROWS) {
                     let x = |row: usize| &a.values[row * a.columns + from..][..length];
                     if let [one, other] = lanes {
-                        // By value, so that they stay in registers.
+                        // Copied, so that they stay in registers.
                         let (mut first, mut second) = (*one, *other);
                         for ((x, z), y) in x(row).iter().zip(x(row + 1)).zip(&part) {
                             first.add::<NARROW>(*x, y);
@@ -205,13 +206,13 @@ impl<const NARROW: bool> Vectorised for Dots<'_, NARROW> {
     }
 }
 
-/// Whether f32 holds a value.
+/// Whether f32 holds a value exactly.
 #[expect(clippy::float_cmp, clippy::cast_possible_truncation, reason = "exactly, or not")]
 fn is_single(value: f64) -> bool {
     f64::from(value as f32) == value
 }
 
-/// x·y and its rounding error, exactly but for underflow (Dekker; Veltkamp's splitting).
+/// x·y and its rounding error, exact except for underflow (Dekker; Veltkamp's splitting).
 #[inline(always)]
 fn two_product(x: f64, y: f64) -> (f64, f64) {
     const SPLITTER: f64 = 134_217_729.0; // 2^27 + 1

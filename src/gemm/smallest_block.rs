@@ -1,4 +1,4 @@
-//! Which blocks of A1·B1 bring words on a unit to the accuracy of f32.
+//! The blocks of A1·B1 with which words on a unit reach the accuracy of f32.
 
 use mxprobe_api::Error;
 use schemars::JsonSchema;
@@ -15,33 +15,33 @@ use super::{
 /// Rows of A and columns of B, as in the paper.
 const M: usize = 16;
 
-/// What is drawn.
+/// The matrices to draw.
 #[derive(Clone, Copy, Debug)]
 pub struct Draw {
     /// Products in a sum.
     pub n: usize,
     /// The seed of the elements.
     pub seed: u32,
-    /// Where elements are drawn from: the lower end is left out.
+    /// The interval that elements are drawn from, without its lower end.
     pub interval: (f64, f64),
     /// The words that each element is a sum of, if any.
     pub drawn: Option<Drawn>,
 }
 
-/// The errors of words on one operation for every block, beside f32's.
+/// The errors of words on one operation for every block, with f32's for comparison.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BlockErrors {
     /// The operation.
     pub operation: String,
-    /// Words of an element.
+    /// Words per element.
     pub words: u64,
     /// Products in a sum.
     pub n: u64,
     /// max |D − A·B| / (|A|·|B|) of a loop in f32 that rounds every product and every sum, k ascending.
     pub single: f64,
-    /// The same of the words without blocks.
+    /// The same for the words without blocks.
     pub unit: f64,
-    /// The same of blocks that are added in f32 (FABsum-v1) and in f64 (FABsum-v2), blocks ascending.
+    /// The same for blocks that are added in f32 (FABsum-v1) and in f64 (FABsum-v2), blocks ascending.
     pub blocks: Vec<BlockError>,
 }
 
@@ -57,7 +57,7 @@ pub struct BlockError {
 }
 
 impl BlockErrors {
-    /// The smallest and the largest block whose error is no more than the loop's in f32.
+    /// The smallest and the largest block whose error is at most that of the loop in f32.
     #[must_use]
     pub fn reached(&self, error: fn(&BlockError) -> f64) -> Option<(u64, u64)> {
         let reached = || self.blocks.iter().filter(|block| error(block) <= self.single).map(|block| block.block);
@@ -65,10 +65,11 @@ impl BlockErrors {
     }
 }
 
-/// Computes a 16×n by n×16 product in words for every block of a power of two, from the products of one operation to n.
+/// Computes a 16×n by n×16 product in words for every block size that is a power of two, from one operation's products
+/// to n.
 ///
 /// # Errors
-/// What the unit reports; [`Error::is_unsupported`] if it does not return f32.
+/// The errors of the unit; [`Error::is_unsupported`] if it does not return f32.
 pub fn block_errors(unit: &Unit, words: usize, products: Products, draw: &Draw) -> Result<BlockErrors, Error> {
     let &Draw { n, seed, interval: (low, high), drawn } = draw;
     let block = Block::Products(unit.id().shape.sizes().2);
@@ -126,7 +127,7 @@ mod tests {
         assert!(found.unit > 4.0 * found.single, "{found:?}");
         let (smallest, largest) = found.reached(|block| block.f64).unwrap();
         assert!(smallest == 4 && largest < 2048, "{found:?}");
-        // The same as the products by themselves.
+        // The same errors as for the products computed one by one.
         let mut uniform = Uniform::new(1);
         let (a, b) = (uniform.matrix(16, 2048, 0.0, 1.0, true), uniform.matrix(2048, 16, 0.0, 1.0, true));
         let error = |a: &Matrix, b: &Matrix, accumulation| {

@@ -1,8 +1,8 @@
 //! The published error bounds of products in words, for a unit that rounds every sum to f32.
 //!
-//! Fasi, Higham, Lopez, Mary and Mikaitis, *Matrix Multiplication in Multiword Arithmetic*, SISC 2023: bounds (2.5) to (2.8) and
-//! Table 2.1, section 4.3 for √n, section 4.4 for blocks. They hold barring underflow. Those of the unit's real adder are
-//! in `bound`.
+//! Fasi, Higham, Lopez, Mary and Mikaitis, *Matrix Multiplication in Multiword Arithmetic*, SISC 2023: bounds (2.5) to
+//! (2.8) and Table 2.1, section 4.3 for √n, section 4.4 for blocks. They hold barring underflow. The bounds for the
+//! unit's real adder are in `bound`.
 
 use mxprobe_api::Format;
 use schemars::JsonSchema;
@@ -15,12 +15,12 @@ const ROUNDOFF_F32: f64 = 5.960_464_477_539_063e-8;
 /// The unit roundoff of f64.
 const ROUNDOFF_F64: f64 = 1.110_223_024_625_156_5e-16;
 
-/// What a published bound depends on: p words of a format, n products, and where they are added.
+/// The parameters of a published bound: p words of a format, n products, and where they are added.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Theory {
     /// The unit roundoff of the words' format, u_low = 2^−t for significands of t bits; 0 if A and B are not rounded.
     pub low: f64,
-    /// Words of an element, p.
+    /// Words per element, p.
     pub words: u32,
     /// Where A1·B1 is added.
     pub accumulation: Accumulation,
@@ -29,24 +29,24 @@ pub struct Theory {
 /// Published bounds of max |Ĉ − C| / (|A|·|B|) at one n; u is 2^−24.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Published {
-    /// (2.5), all p² products, with (2.6) for the words' magnitudes. Missing for blocks, and from n·u = 1 on.
+    /// (2.5), all p² products, with (2.6) for the words' magnitudes. Missing for blocks, and if n·u ≥ 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub all_products: Option<f64>,
-    /// (2.7), the products i + j ≤ p + 1. Missing likewise.
+    /// (2.7), the products i + j ≤ p + 1. Missing in the same cases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub significant_products: Option<f64>,
-    /// (2.8), (2.7) to first order. Missing likewise.
+    /// (2.8), which is (2.7) to first order. Missing in the same cases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_order: Option<f64>,
-    /// The dominant terms of Table 2.1: (p + 1)·u_low^p, if u_low^p is more than 4·u, and n·u; of blocks of b products added in
-    /// f32 (b + n/b)·u, and in f64 b·u + n/b·2^−53.
+    /// The dominant terms of Table 2.1: (p + 1)·u_low^p, if u_low^p is more than 4·u, and n·u; for blocks of b products
+    /// added in f32 (b + n/b)·u, and in f64 b·u + n/b·2^−53.
     pub dominant: f64,
-    /// The same with √n for n, or √(n/b) for n/b, as rounding errors of mean zero give it.
+    /// The same with √n for n, or √(n/b) for n/b, as for rounding errors of mean zero.
     pub dominant_probable: f64,
 }
 
 impl Theory {
-    /// Of words of a floating format; `None` of integers.
+    /// The theory for words of a floating format; `None` for integers.
     #[must_use]
     pub fn of(format: Format, words: usize, accumulation: Accumulation) -> Option<Self> {
         let bits = format.as_float()?.fraction_bits + 1;
@@ -54,13 +54,13 @@ impl Theory {
         Some(Self { low, words: u32::try_from(words).ok()?, accumulation })
     }
 
-    /// Of a loop in f32 over elements that are not rounded.
+    /// The theory for a loop in f32 over elements that are not rounded.
     #[must_use]
     pub fn single(accumulation: Accumulation) -> Self {
         Self { low: 0.0, words: 1, accumulation }
     }
 
-    /// All of them, of n products.
+    /// All published bounds for n products.
     #[must_use]
     pub fn published(&self, n: usize) -> Published {
         let of_unit = |bound: f64| (self.accumulation == Accumulation::Unit && bound.is_finite()).then_some(bound);
@@ -73,7 +73,7 @@ impl Theory {
         }
     }
 
-    /// (2.6): |Aᵢ|·|Bⱼ| is no more than this times |A|·|B|; i and j count from 1.
+    /// (2.6): |Aᵢ|·|Bⱼ| is at most this times |A|·|B|; i and j count from 1.
     #[must_use]
     pub fn word_product(&self, i: u32, j: u32) -> f64 {
         self.power(i + j - 2) * (1.0 + self.low).powi(2)
@@ -103,13 +103,13 @@ impl Theory {
         f64::from(self.words + 1) * self.power(self.words) + self.gamma(n)
     }
 
-    /// The dominant terms, as Table 2.1 has them: see [`Published::dominant`].
+    /// The dominant terms, as in Table 2.1: see [`Published::dominant`].
     #[must_use]
     pub fn dominant(&self, n: usize) -> f64 {
         self.dominant_with(n, |n| n)
     }
 
-    /// [`Self::dominant`] with the root of the number of sums: see [`Published::dominant_probable`].
+    /// [`Self::dominant`] with the square root of the number of sums: see [`Published::dominant_probable`].
     #[must_use]
     pub fn dominant_probable(&self, n: usize) -> f64 {
         self.dominant_with(n, f64::sqrt)
@@ -128,12 +128,12 @@ impl Theory {
             }
     }
 
-    /// u_low^exponent; 0 to the power of 0 is of elements that are not rounded, whose first word is all.
+    /// u_low^exponent; 0 to the power of 0 is 1, for elements that are not rounded, whose first word is exact.
     fn power(&self, exponent: u32) -> f64 {
         self.low.powi(exponent.cast_signed())
     }
 
-    /// γ of n + p² − 1 sums; infinite from n·u = 1 on.
+    /// γ of n + p² − 1 sums; infinite if n·u ≥ 1.
     fn gamma(&self, n: usize) -> f64 {
         let sums = n as f64 + f64::from(self.words * self.words) - 1.0;
         let nu = sums * ROUNDOFF_F32;
@@ -154,7 +154,7 @@ mod tests {
         f64::from(exponent).exp2()
     }
 
-    /// Equal but for rounding.
+    /// Asserts that two values are equal up to rounding.
     fn same(found: f64, wanted: f64) {
         assert!((found - wanted).abs() <= 1e-12 * wanted, "{found:e} is not {wanted:e}");
     }
@@ -185,7 +185,7 @@ mod tests {
         let wanted = 2.0 * u * u + u.powi(4) + (gamma * (1.0 + u) + u * u) * square;
         same(bounds.significant_products.unwrap(), wanted);
         same(bounds.first_order.unwrap(), 3.0 * u * u + gamma);
-        // (2.8) is (2.7) but for higher orders: u_high·u_low and u_low^(p + 1).
+        // (2.8) is (2.7) except for higher orders: u_high·u_low and u_low^(p + 1).
         assert!((bounds.first_order.unwrap() - wanted).abs() < 4.0 * (gamma * u + u.powi(3)));
         same(theory(Format::F16, 2).word_product(2, 1), u * square);
         assert_eq!(theory(Format::F16, 1).published(1 << 24).all_products, None, "n·u is 1");

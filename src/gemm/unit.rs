@@ -1,4 +1,4 @@
-//! Whole matrices of bits through one operation.
+//! Multiplies whole matrices of bits with one operation.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use mxprobe_api::{
 use mxprobe_models::Model;
 use mxprobe_sim::ModelDevice;
 
-/// An operation of a device, which computes.
+/// An operation of a device, ready to compute.
 #[derive(Clone)]
 pub struct Unit {
     device: Arc<dyn Device>,
@@ -52,17 +52,17 @@ impl Unit {
         &self.operation.id
     }
 
-    /// Nanoseconds that kernels have run so far, if the device can tell ([`mxprobe_api::Matrices::kernel_ns`]).
+    /// Nanoseconds that kernels have run so far, if the device measures it ([`mxprobe_api::Matrices::kernel_ns`]).
     pub(super) fn kernel_ns(&self) -> Option<u64> {
         self.device.matrices()?.kernel_ns()
     }
 
-    /// D = A·B + C as one operation after another along k computes it, each taking the last one's d as c, row-major. Edges are
-    /// padded with +0, and scales with 1. k = 0 is one operation on zeros and C.
+    /// D = A·B + C, row-major, computed by one operation after another along k, each of which takes the previous d as
+    /// c. Edges are padded with +0, and scales with 1. k = 0 is one operation on zeros and C.
     ///
     /// # Errors
-    /// [`Error::is_unsupported`] if a k longer than the operation's would need a d that is a c, and it is not; else what the
-    /// device reports.
+    /// [`Error::is_unsupported`] if k is longer than the operation's and its d cannot be the next c; otherwise the
+    /// errors of the device.
     pub(super) fn multiply(&self, operands: &GemmOperands<'_>) -> Result<Elements, Error> {
         match multiply(self.device(), &self.operation, operands)? {
             Some(d) => Ok(d),

@@ -1,4 +1,4 @@
-//! Values of bits and bits of values, with what a NaN carries.
+//! Conversion between bits and values that preserves the payload of a NaN.
 
 use mxprobe_api::{Format, Specials};
 
@@ -6,7 +6,8 @@ use mxprobe_api::{Format, Specials};
 const F64_FRACTION_BITS: u32 = 52;
 const F64_FRACTION: u64 = (1 << F64_FRACTION_BITS) - 1;
 
-/// The value of bits. A NaN keeps its sign, and in a format with IEEE 754's NaNs its fraction, as the upper bits of f64's.
+/// The value of bits. A NaN keeps its sign and, in a format with IEEE 754's NaNs, its fraction, as the upper bits of
+/// f64's.
 #[must_use]
 pub fn value(format: Format, bits: u64) -> f64 {
     let plain = format.to_f64(bits);
@@ -19,9 +20,9 @@ pub fn value(format: Format, bits: u64) -> f64 {
     f64::from_bits(sign << 63 | 0x7ff << F64_FRACTION_BITS | fraction << (F64_FRACTION_BITS - fraction_bits))
 }
 
-/// The bits of a NaN: what [`value`] took from them. The format's own NaN where the upper bits of the fraction are none, or the
-/// format has no such NaNs; the largest value of a floating format without NaN (PTX ISA, `cvt`: e2m1, e2m3 and e3m2); 0 of an
-/// integer format.
+/// The bits of a NaN, the inverse of [`value`]. Returns the format's own NaN if the upper bits of the fraction are
+/// zero, or the format does not have IEEE 754's NaNs; the largest value of a floating format without NaN (PTX ISA,
+/// `cvt`: e2m1, e2m3 and e3m2); 0 for an integer format.
 pub(super) fn nan_bits(format: Format, nan: f64) -> u64 {
     let without = if format.is_integer() { 0 } else { format.largest(false) };
     let own = format.nan().unwrap_or(without);
@@ -35,8 +36,8 @@ pub(super) fn nan_bits(format: Format, nan: f64) -> u64 {
     (bits >> 63) << sign_bit | exponent | fraction
 }
 
-/// Where the sign stands and how long the fraction is, in a format with IEEE 754's NaNs; bits that no unit reads count as
-/// fraction, since they are stored.
+/// The position of the sign and the length of the fraction, in a format with IEEE 754's NaNs; bits that no unit reads
+/// count as fraction, since they are stored.
 fn fields(format: Format) -> Option<(u32, u32)> {
     let float = format.as_float().filter(|float| float.specials == Specials::Ieee)?;
     Some((format.bits() - 1, float.fraction_bits + float.unread_bits))

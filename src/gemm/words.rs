@@ -4,48 +4,51 @@ use mxprobe_api::{Elements, Format, Overflow, Rounding, Specials, Subnormals};
 
 use super::{Matrix, grid::Grid, values::nan_bits};
 
-/// How values become words.
+/// How values are split into words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Split {
-    /// How many words.
+    /// The number of words.
     pub words: usize,
-    /// How each is rounded.
+    /// How each word is rounded.
     pub rounding: Rounding,
-    /// Powers of two that are taken out first.
+    /// The powers of two that are divided out first.
     pub scaling: Scaling,
-    /// Word i is stored 2^(i·bits) times as large as it counts, so that small words do not underflow. 0: as it counts.
+    /// Word i is stored 2^(i·bits) times as large as the value it represents, so that small words do not underflow. 0
+    /// stores the value itself.
     pub lift_bits: i32,
 }
 
-/// Powers of two that are taken out of a matrix before it is split, and given back to the result.
+/// Powers of two that are divided out of a matrix before it is split, and multiplied into the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scaling {
-    /// None.
+    /// No scaling.
     None,
-    /// Of each line (row of A, column of B), so that its largest magnitude lies in [1, 2).
+    /// One for each line (row of A, column of B), so that its largest magnitude is in [1, 2).
     Lines,
 }
 
 /// A matrix in words.
 #[derive(Clone, Debug, Default)]
 pub struct Rounded {
-    /// The words, the largest first: the matrix is their sum, each divided by 2^(i·`lift_bits`), as far as they reach.
+    /// The words, the largest first: the matrix is the sum of the words, each divided by 2^(i·`lift_bits`), except for
+    /// the remainder after the last one.
     pub words: Vec<Elements>,
-    /// The exponent of 2 that was taken out of each line.
+    /// The exponent of 2 that was divided out of each line.
     pub line_exponents: Vec<i32>,
-    /// Elements that the first words do not hold exactly: the first alone, the first two, …
+    /// The number of elements that the first words do not hold exactly: the first alone, the first two, …
     pub inexact: Vec<usize>,
-    /// The scales of each word's blocks, where the operation has block scales.
+    /// The scales of each word's blocks, if the operation has block scales.
     pub scales: Vec<Elements>,
 }
 
 /// Splits a matrix: word i is fl(X − word 1 − … − word i−1), each difference exact.
 ///
-/// X is the matrix, its lines (rows if `by_rows`, else columns) scaled as [`Split::scaling`] says. Differences are those of
-/// f64, which are exact here: what is left of a value after words of fewer bits were taken off has no more bits than the
-/// value. Results beyond the format's range are its infinity, and the other words +0; or its largest value where it has none
-/// (of an infinity, NaN in FNUZ formats). Subnormals are kept. A NaN keeps its sign and what fits of its fraction in the
-/// first word, and the others are +0; where the format has none, each word is its largest value.
+/// X is the matrix, its lines (rows if `by_rows`, otherwise columns) scaled as [`Split::scaling`] says. Differences are
+/// computed in f64, which is exact here: the remainder of a value after words of fewer bits are subtracted has no more
+/// bits than the value. Results beyond the format's range are its infinity, and the other words +0; if the format has
+/// no infinity, they are its largest value (NaN in FNUZ formats if the value is infinite). Subnormals are kept. A NaN
+/// keeps its sign and as much of its fraction as fits in the first word, and the other words are +0; if the format has
+/// no NaN, each word is its largest value.
 #[must_use]
 pub fn words(matrix: &Matrix, format: Format, split: &Split, by_rows: bool) -> Rounded {
     let line = |at: usize| if by_rows { at / matrix.columns.max(1) } else { at % matrix.columns.max(1) };
@@ -68,7 +71,7 @@ pub fn words(matrix: &Matrix, format: Format, split: &Split, by_rows: bool) -> R
         let mut rest: Vec<&mut [u8]> = bytes.iter_mut().map(Vec::as_mut_slice).collect();
         let mut parts = Vec::new();
         for (part, values) in matrix.values.chunks(per_thread).enumerate() {
-            // Of each word the bytes of these values.
+            // The bytes of these values in each word.
             let own: Vec<&mut [u8]> = rest
                 .iter_mut()
                 .map(|rest| rest.split_off_mut(..values.len() * size).expect("bytes of all values"))
@@ -95,13 +98,13 @@ pub fn words(matrix: &Matrix, format: Format, split: &Split, by_rows: bool) -> R
     Rounded { words: bytes.into_iter().map(elements).collect(), inexact, line_exponents, scales: Vec::new() }
 }
 
-/// A thread costs as much as rounding some ten thousand elements.
+/// Starting a thread costs as much as rounding some ten thousand elements.
 const ELEMENTS_PER_THREAD: usize = 1 << 16;
 
-/// Elements that are split at once, so that what is left of them stays in the first cache.
+/// Elements that are split at a time, so that their remainders stay in the L1 cache.
 const AT_ONCE: usize = 1 << 10;
 
-/// Writes the words of consecutive elements, and counts those that the first words do not hold exactly.
+/// Writes the words of consecutive elements, and counts the elements that the first words do not hold exactly.
 fn write_words(
     values: &[f64],
     exponent: impl Fn(usize) -> i32,
@@ -140,7 +143,7 @@ fn write_words(
     inexact
 }
 
-/// The bits of the next word of a value, stored 2^lift times as large, and what is left of the value.
+/// The bits of the next word of a value, stored 2^lift times as large, and the remainder of the value.
 fn next_word(value: f64, format: Format, rounding: Rounding, lift: i32) -> (u64, f64) {
     let bits = round(scaled(value, lift), format, rounding);
     let taken = scaled(format.to_f64(bits), -lift);
@@ -160,12 +163,12 @@ pub(super) fn exponent(value: f64) -> i32 {
     }
 }
 
-/// value · 2^exponent, exact but for overflow and underflow of f64.
+/// value · 2^exponent, exact except for overflow and underflow of f64.
 pub(super) fn scaled(value: f64, exponent: i32) -> f64 {
     if exponent == 0 {
         return value;
     }
-    // In steps, so that no factor leaves the range.
+    // In steps, so that every factor is in range.
     let mut rest = exponent;
     let mut value = value;
     while rest != 0 {
@@ -176,7 +179,7 @@ pub(super) fn scaled(value: f64, exponent: i32) -> f64 {
     value
 }
 
-/// The exponents of powers of two that are normal values of f64, of both signs.
+/// The largest exponent e for which both 2^e and 2^−e are normal values of f64.
 const LONGEST_STEP: i32 = 1022;
 
 /// 2^exponent, exactly; `exponent` within f64's normal range.
@@ -184,8 +187,8 @@ fn power_of_two(exponent: i32) -> f64 {
     f64::from_bits(u64::try_from(exponent + 1023).expect("a normal exponent") << 52)
 }
 
-/// The bits of a value rounded into a format: beyond its range, its infinity as IEEE 754 rounds, or its largest value where it
-/// has none, as PTX's `cvt` with `.satfinite`.
+/// The bits of a value rounded into a format. Beyond the format's range they are its infinity, as IEEE 754 rounds, or
+/// its largest value if it has no infinity, like PTX's `cvt` with `.satfinite`.
 pub(super) fn round(value: f64, format: Format, rounding: Rounding) -> u64 {
     match Format::F64.decode(value.to_bits()) {
         mxprobe_api::Decoded::Finite { negative, significand, exponent } => {
@@ -199,7 +202,7 @@ pub(super) fn round(value: f64, format: Format, rounding: Rounding) -> u64 {
     }
 }
 
-/// The bits of an infinity. FNUZ formats have a NaN for it, others without an infinity their largest value.
+/// The bits for an infinity. FNUZ formats return their NaN, other formats without an infinity their largest value.
 fn beyond(format: Format, negative: bool) -> u64 {
     let is_fnuz = format.as_float().is_some_and(|float| float.specials == Specials::NegativeZeroNan);
     let nan = format.nan().filter(|_| is_fnuz);
@@ -263,7 +266,7 @@ mod tests {
         let matrix = Matrix::new(1, 6, vec![1e9, -1e9, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, -f64::NAN]).unwrap();
         let one =
             |format| words(&matrix, format, &Split { words: 1, ..PLAIN }, true).words[0].iter().collect::<Vec<_>>();
-        // PTX ISA, cvt: .satfinite; a NaN is +MAX_NORM where the format has none.
+        // PTX ISA, cvt: .satfinite; a NaN becomes +MAX_NORM if the format has no NaN.
         assert_eq!(one(Format::E2M1), [0x7, 0xf, 0x7, 0xf, 0x7, 0x7]);
         assert_eq!(one(Format::E3M2), [0x1f, 0x3f, 0x1f, 0x3f, 0x1f, 0x1f]);
         assert_eq!(one(Format::E2M3), [0x1f, 0x3f, 0x1f, 0x3f, 0x1f, 0x1f]);

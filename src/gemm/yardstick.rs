@@ -1,4 +1,5 @@
-//! Products in words on a unit beside the product of f32 matrices in a library of the same device: speed and error.
+//! Speed and error of products in words on a unit, compared with a library's product of f32 matrices on the same
+//! device.
 
 use std::{ops::ControlFlow, time::Instant};
 
@@ -14,32 +15,31 @@ use super::{
     unit::Lengths,
 };
 
-/// How fast and how exact one way to multiply is.
+/// The speed and the error of one way to multiply.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Way {
     /// The way: `triple-bf16`, or the library's name.
     pub name: String,
-    /// The operation; none of a library.
+    /// The operation; missing for a library.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operation: Option<String>,
-    /// The shortest time from the f32 matrices to D: splitting, packing and threads are in it.
+    /// The shortest time from the f32 matrices to D, including splitting, packing and starting threads.
     pub best_ns: u64,
     /// The median of the times.
     pub median_ns: u64,
-    /// 2·n³ over the shortest time, however many products of words it takes.
+    /// 2·n³ over the shortest time, regardless of the number of products of words.
     pub flop_per_s: f64,
     /// The mean of the times.
     #[serde(default)]
     pub mean_ns: f64,
-    /// The mean time of the products of words alone, without splitting A and B: what Fasi et al. 2023 time in section 4.2.1.
-    /// Of a library all of its time.
+    /// The mean time of the products of words alone, without splitting A and B: what Fasi et al. 2023 time in section
+    /// 4.2.1. For a library, its whole time.
     #[serde(default)]
     pub products_mean_ns: f64,
     /// 2·n³ over the mean time of the products: the effective rate of their equation (4.1).
     #[serde(default)]
     pub effective_flop_per_s: f64,
-    /// The shortest time of the kernels alone, by the device's clock, if the device can tell: no copy and no packing is in
-    /// it.
+    /// The shortest time of the kernels alone, without copies and packing, if the device's clock measures it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel_best_ns: Option<u64>,
     /// The median of the kernels' times.
@@ -57,47 +57,47 @@ pub struct Way {
     pub normwise: f64,
 }
 
-/// Ways to multiply the same two matrices, one after another in every round.
+/// Ways to multiply the same two matrices, timed in turn in every round.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Yardstick {
     /// Rows and columns of A and B.
     pub n: u64,
     /// The seed of the elements.
     pub seed: u32,
-    /// Where elements are drawn from.
+    /// The interval that elements are drawn from.
     pub interval: Interval,
     /// How often each way was timed.
     pub rounds: u64,
-    /// What was timed, in words: a unit, or the processor that runs a model of it.
+    /// A description of what was timed: a unit, or the processor that runs a model of it.
     #[serde(default)]
     pub timed: String,
-    /// Why there is no library, where there is none.
+    /// The reason why the library is missing, if it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_library: Option<String>,
     /// The library first, then the words on the unit.
     pub ways: Vec<Way>,
 }
 
-/// What is compared, and how often.
+/// The matrices to compare on, and the number of rounds.
 #[derive(Clone, Copy, Debug)]
 pub struct Race {
     /// Rows and columns of A and B.
     pub n: usize,
     /// The seed of the elements.
     pub seed: u32,
-    /// Where elements are drawn from.
+    /// The interval that elements are drawn from.
     pub interval: Interval,
-    /// How often each way is timed, after once that is not.
+    /// How often each way is timed, after one run that is not timed.
     pub rounds: usize,
 }
 
 /// Times each way on the same f32 matrices, in turn, and compares each D with compensated dot products.
 ///
-/// `unit` opens the unit of an operation; variants without one are left out. `said` is told each finished round;
-/// if it returns `Break`, no further round is run, and ways that were not timed by then are left out.
+/// `unit` opens the unit of an operation; variants without one are left out. `said` is called after each round; if it
+/// returns `Break`, no further round is run, and ways that were not timed by then are left out.
 ///
 /// # Errors
-/// What the unit or the library reports.
+/// The errors of the unit or the library.
 pub fn compare(
     race: &Race,
     library: Result<&dyn Library, Error>,
@@ -159,7 +159,7 @@ pub fn compare(
     })
 }
 
-/// What the times are of.
+/// A description of what is timed.
 fn what_is_timed(info: &DeviceInfo) -> String {
     match info.kind {
         DeviceKind::Model => "a model, computed by this machine's processor: its times are of no unit",
@@ -180,9 +180,9 @@ struct Runner<'a> {
     name: &'a str,
     with: With<'a>,
     times_ns: Vec<u64>,
-    /// Of the same rounds, without splitting.
+    /// The times of the same rounds without splitting.
     products_ns: Vec<u64>,
-    /// Of the same rounds; empty if the device cannot tell.
+    /// The kernel times of the same rounds; empty if the device does not measure them.
     kernels_ns: Vec<u64>,
     d: Option<Elements>,
 }
@@ -212,7 +212,7 @@ impl Runner<'_> {
         if self.d.replace(d).is_some() {
             self.times_ns.push(taken_ns);
             self.products_ns.push(products_ns);
-            // A product that went tile by tile had no kernel of its own.
+            // A product that was computed tile by tile had no kernel of its own.
             let kernels_ns = self.kernel_ns().zip(before).map(|(after, before)| after.saturating_sub(before));
             self.kernels_ns.extend(kernels_ns.filter(|kernels_ns| *kernels_ns > 0));
         }

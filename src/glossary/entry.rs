@@ -1,22 +1,22 @@
-//! An entry: what a name means.
+//! Entries of the glossary.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a name means to a reader of a report.
+/// The meaning of a name, for readers of a report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Entry {
     /// The name.
     pub name: String,
-    /// What kind of name it is.
+    /// The kind of name.
     pub kind: Kind,
-    /// What it asks, or what it is.
+    /// The question of a probe, or a description.
     pub about: String,
-    /// How it is found out, or what it is made of.
+    /// How a probe finds out, or further details.
     pub how: String,
-    /// Values and what each of them means for who computes with it.
+    /// The possible values, and what each of them means for somebody who computes with the unit.
     pub answers: Vec<(String, String)>,
-    /// Where this is from.
+    /// The source.
     pub source: String,
 }
 
@@ -41,7 +41,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// In a word.
+    /// The kind in words.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

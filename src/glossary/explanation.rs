@@ -1,4 +1,4 @@
-//! What names mean, as `explain` shows it.
+//! The meanings of names, as `explain` shows them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,25 +9,25 @@ use crate::report::{Block, Cell, Layout, Page, Row, Show, Tool, to_json, wrap};
 /// The schema version of an explanation.
 pub const EXPLANATION_SCHEMA: &str = "mxprobe-explanation/1.1";
 
-/// What `explain` found.
+/// The result of `explain`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Explanation {
     /// `mxprobe-explanation/MAJOR.MINOR`.
     pub schema: String,
     /// The program that made it.
     pub tool: Tool,
-    /// The name that was asked for; missing if all were.
+    /// The name that was asked for; missing if everything was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Probes, formats, families of operations, fields of the report, terms.
     pub entries: Vec<Entry>,
-    /// Models and recipes of that name.
+    /// Models and recipes with that name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub models: Vec<ModelInWords>,
-    /// Fields of that name in the types of reports and listings, if there is no entry.
+    /// Fields with that name in the types of reports and listings, if no entry has it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<FieldInWords>,
-    /// How a model computes dots, in the order in which they were given.
+    /// How a model computes dots, in the order in which the dots were given.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub traces: Vec<TraceInWords>,
 }
@@ -35,9 +35,9 @@ pub struct Explanation {
 /// A model or a recipe in words.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ModelInWords {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// What it does, line by line.
+    /// The description, line by line.
     pub lines: Vec<String>,
 }
 
@@ -46,7 +46,7 @@ pub struct ModelInWords {
 pub struct FieldInWords {
     /// The type and the field: `Finding.value`.
     pub field: String,
-    /// What it is for.
+    /// The purpose of the field.
     pub description: String,
 }
 
@@ -57,16 +57,16 @@ pub struct TraceInWords {
     pub model: String,
     /// The operation.
     pub operation: String,
-    /// Step by step.
+    /// The computation, step by step.
     pub lines: Vec<String>,
 }
 
-/// An explanation, and how much of its entries is shown.
+/// An explanation, in full or in brief.
 #[derive(Clone, Copy, Debug)]
 pub struct Explained<'a> {
-    /// What was found.
+    /// The explanation.
     pub found: &'a Explanation,
-    /// Of probes the questions alone, of other entries the names.
+    /// Whether to show only the questions of probes and the names of other entries.
     pub brief: bool,
 }
 
@@ -107,7 +107,7 @@ pub fn explanation_schema() -> serde_json::Value {
     schemars::schema_for!(Explanation).to_value()
 }
 
-/// Entries in full, below a heading for each kind.
+/// Entries in full, with a heading for each kind.
 fn entries(entries: &[Entry]) -> Vec<Block> {
     let mut blocks = Vec::new();
     for (at, entry) in entries.iter().enumerate() {
@@ -144,16 +144,16 @@ fn on_paper(entry: &Entry) -> Vec<Block> {
     blocks
 }
 
-/// Lists of names are this wide on a terminal.
+/// The width of lists of names on a terminal.
 const WIDTH: usize = 96;
 
-/// Probes with their questions, then the names of what else there is.
+/// Probes with their questions, then the names of all other entries.
 fn names(entries: &[Entry]) -> Vec<Block> {
     let of = |kind: Kind| entries.iter().filter(move |entry| entry.kind == kind);
     let questions = of(Kind::Probe).map(|entry| Row::plain(vec![Cell::code(&entry.name), Cell::words(&entry.about)]));
     let mut blocks = vec![Block::laid_out(Layout::Bare, ["probe", "question"], questions)];
     for kind in [Kind::Format, Kind::Family, Kind::Field, Kind::Term] {
-        // Terms have spaces in them.
+        // Terms contain spaces.
         let between = if kind == Kind::Term { ", " } else { " " };
         let names = of(kind).map(|entry| entry.name.as_str()).collect::<Vec<_>>().join(between);
         if !names.is_empty() {

@@ -4,7 +4,7 @@ use mxprobe_api::{Encoding, FloatEncoding, Format, Specials};
 
 use super::entry::{Entry, Kind};
 
-/// One entry a format.
+/// One entry per format.
 pub(super) fn entries() -> impl Iterator<Item = Entry> {
     Format::ALL.into_iter().map(|format| match format.encoding() {
         Encoding::Float(float) => floating(format, float),
@@ -12,7 +12,8 @@ pub(super) fn entries() -> impl Iterator<Item = Entry> {
     })
 }
 
-/// The formats that others mean by a word, as `fp8` or `bfloat16`; case is ignored. `fp8` alone names no format.
+/// The formats that a common name such as `fp8` or `bfloat16` may refer to; ignores case. `fp8` refers to several
+/// formats.
 #[must_use]
 pub fn called(word: &str) -> &'static [&'static str] {
     match word.to_lowercase().as_str() {

@@ -1,4 +1,4 @@
-//! Every entry, and the search for a name.
+//! All entries, and the search for a name.
 
 use std::sync::LazyLock;
 
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{findings::Probe, probes};
 
-/// What `words.toml` says.
+/// The content of `words.toml`.
 #[derive(Deserialize)]
 struct Words {
     family: Vec<Text>,
@@ -19,11 +19,11 @@ struct Words {
     term: Vec<Text>,
 }
 
-/// An entry of that file.
+/// An entry of `words.toml`.
 #[derive(Deserialize)]
 struct Text {
     name: String,
-    /// Other names under which it is found.
+    /// Other names of the entry.
     #[serde(default)]
     also: Vec<String>,
     about: String,
@@ -50,7 +50,7 @@ impl Text {
     }
 }
 
-/// Every entry: probes in the order in which they are asked, then formats, families, fields and terms.
+/// All entries: probes in the order in which they are asked, then formats, families, fields and terms.
 #[must_use]
 pub fn entries() -> Vec<Entry> {
     let families = WORDS.family.iter().map(|text| text.entry(Kind::Family));
@@ -70,8 +70,8 @@ fn of_probe(probe: &Probe) -> Entry {
     }
 }
 
-/// What a name means, in every sense that it has; case is ignored. A function of scalar arithmetic is what its group is, an
-/// operation what its family is.
+/// Every meaning of a name; ignores case. A function of scalar arithmetic has the entry of its group, and an operation
+/// that of its family.
 ///
 /// ```
 /// let name = |asked: &str| mxprobe::glossary::explain(asked).first().map(|entry| entry.name.clone());
@@ -112,17 +112,17 @@ pub fn explain(name: &str) -> Vec<Entry> {
     found
 }
 
-/// Other names of terms, by which [`explain`] finds them too.
+/// Other names of terms, which [`explain`] finds too.
 pub fn other_names() -> impl Iterator<Item = &'static str> {
     WORDS.term.iter().flat_map(|term| term.also.iter().map(String::as_str))
 }
 
-/// Whether a tree has an adder of this name, as a whole word: `f16` is not `fp8-f16`.
+/// Whether a tree contains an adder's name as a whole word: `f16` is not in `fp8-f16`.
 fn names_adder(tree: &str, name: &str) -> bool {
     tree.split(|letter: char| !letter.is_alphanumeric() && !"-_".contains(letter)).any(|word| word == name)
 }
 
-/// What an operation multiplies, and how the models that have it do so.
+/// The operands of an operation, and how the models that have it compute it.
 fn of_operation(id: &OperationId) -> Entry {
     let (m, n, k) = id.shape.sizes();
     let mut about = format!(

@@ -1,4 +1,4 @@
-//! What the words of a report mean: probes, formats, families of operations, fields, terms.
+//! The words of a report and their meanings: probes, formats, families of operations, fields, terms.
 
 mod entry;
 mod explanation;

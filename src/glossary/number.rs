@@ -1,4 +1,4 @@
-//! A number in a format: its fields, its exact value, and how far it is from what was asked.
+//! A number in a format: its fields, its exact value, and its distance from the requested value.
 
 use dashu_int::UBig;
 use mxprobe_api::{Decoded, Format};
@@ -9,7 +9,7 @@ use crate::literal;
 /// Explains a number, written as bits or as a value, in a format.
 ///
 /// # Errors
-/// If the text is neither, or the format has nothing near it.
+/// If the text is neither bits nor a value, or the format has no value near it.
 ///
 /// ```
 /// let found = mxprobe::glossary::number("-192", mxprobe_api::Format::F32).unwrap();
@@ -59,7 +59,7 @@ pub fn number(text: &str, format: Format) -> Result<Entry, String> {
     })
 }
 
-/// `0xc3400000 = 1 10000110 10000000000000000000000`: sign, exponent and fraction.
+/// The fields in the form `0xc3400000 = 1 10000110 10000000000000000000000`: sign, exponent and fraction.
 fn fields(format: Format, bits: u64) -> String {
     let hex = format.hex(bits);
     let Some(float) = format.as_float() else { return hex };
@@ -72,7 +72,7 @@ fn fields(format: Format, bits: u64) -> String {
     format!("{hex} = {}", parts.collect::<Vec<_>>().join(" "))
 }
 
-/// `-1.5 * 2^7 = -192`.
+/// The value in the form `-1.5 * 2^7 = -192`.
 fn value(format: Format, bits: u64) -> String {
     let (negative, significand, exponent) = match format.decode(bits) {
         Decoded::Finite { negative, significand, exponent } => (negative, significand, exponent),
@@ -90,7 +90,7 @@ fn value(format: Format, bits: u64) -> String {
     format!("{sign}{scaled} * 2^{exponent} = {sign}{exact}")
 }
 
-/// `magnitude · 2^exponent` with every digit.
+/// `magnitude · 2^exponent` with all digits.
 fn decimal(magnitude: u64, exponent: i32) -> String {
     let odd = magnitude.trailing_zeros();
     let (magnitude, exponent) = (UBig::from(magnitude >> odd), exponent + odd.cast_signed());
@@ -104,7 +104,7 @@ fn decimal(magnitude: u64, exponent: i32) -> String {
     format!("{whole}.{fraction}")
 }
 
-/// How far the number is from the value that was asked for, in units in its last place.
+/// The distance of the number from the requested value, in units in its last place.
 fn error(format: Format, bits: u64, negative: bool, magnitude: u128, exponent: i32) -> String {
     let Some(float) = format.as_float() else { return "a part of a unit".to_owned() };
     let (unit, significand) = match format.decode(bits) {
@@ -112,7 +112,7 @@ fn error(format: Format, bits: u64, negative: bool, magnitude: u128, exponent: i
         Decoded::Zero { .. } => (float.min_exponent() - format.fraction_bits().cast_signed(), 0),
         _ => return "overflow".to_owned(),
     };
-    // Bits of the value below the unit are a fraction of it.
+    // The bits of the value below the unit are a fraction of it.
     let down = unit - exponent;
     #[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
     let (asked, found) = match u32::try_from(down) {
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn numbers_have_the_fields_that_nvidia_s_paper_prints() {
-        // Precision and Performance, 2.1: -192 is -2^7 times 1.5, of exponent fields 134 and 1030.
+        // Precision and Performance, 2.1: -192 is -2^7 times 1.5, with exponent fields 134 and 1030.
         assert_eq!(answer("-192", Format::F32, "exponent field"), "134, less the bias 127: 7");
         assert_eq!(answer("-192", Format::F64, "exponent field"), "1030, less the bias 1023: 7");
         assert_eq!(answer("2/3", Format::F32, "bits"), "0x3f2aaaab = 0 01111110 01010101010101010101011");

@@ -2,10 +2,11 @@
 
 use std::collections::HashSet;
 
-use mxprobe_api::{Error, FloatEncoding, Format};
+use mxprobe_api::Error;
 use mxprobe_models::{Basis, Origin, Output};
 
 use super::{
+    directed::{alone, cancelling, far_apart, groups},
     document, experiments,
     hypothesis::Hypothesis,
     outcome::{Arithmetic, Outcome},
@@ -15,9 +16,8 @@ use super::{
     search, simplify,
 };
 use crate::{
-    dots::{Dot, Edges, Random, Sparse, draw, seed_of, simplest},
+    dots::{Dot, Edges, Sparse, draw, seed_of, simplest},
     nan_bits::NanBits,
-    probes::{Leaf, Number, Subject},
 };
 
 /// Attacks with drawn dots that have to find nothing in a row: on a candidate of no more than `SIMPLE` values that differ from
@@ -43,80 +43,6 @@ enum Attacked {
     Ended(Outcome),
     /// Some dot is not explained, and no change of the candidate explains it.
     Fails(Scored),
-}
-
-/// The products that a candidate adds in each of its additions.
-fn groups(hypothesis: &Hypothesis) -> Vec<Vec<usize>> {
-    let product = |leaf: &Leaf| if let Leaf::Product(k) = leaf { Some(*k) } else { None };
-    let direct =
-        |node: &Vec<Vec<Leaf>>| node.iter().filter(|part| part.len() == 1).flatten().filter_map(product).collect();
-    hypothesis.skeleton.nodes().iter().map(direct).collect()
-}
-
-/// Exponents of the larger of two terms that are far apart, at the most.
-const EXPONENTS: i32 = 400;
-
-/// The smallest product, or c, beside a larger term at every exponent, and two of the smallest that half undo each other: no
-/// drawn dot is likely to hold both ends of the range, and the lowest bits that a unit keeps show there.
-fn far_apart(subject: &Subject<'_>, seed: u64) -> Vec<Dot> {
-    let mut random = Random(seed_of(seed, 7));
-    let mut any = || Leaf::Product(random.below(subject.k()));
-    let id = subject.id();
-    let of = |format: Format| format.as_float().map_or((0, 0), FloatEncoding::exponents);
-    let of = |leaf: Leaf| match leaf {
-        Leaf::C => of(id.c),
-        Leaf::Product(_) => (of(id.a).0 + of(id.b).0, of(id.a).1 + of(id.b).1),
-    };
-    let mut dots = Vec::new();
-    for (large, small, third) in
-        [(Leaf::C, any(), any()), (any(), any(), any()), (any(), any(), Leaf::C), (any(), Leaf::C, any())]
-    {
-        let ((low, _), (from, to)) = (of(small), of(large));
-        let lowest_of_both = low.max(of(third).0);
-        let step = ((to - from) / EXPONENTS + 1).unsigned_abs() as usize;
-        for exponent in (from..=to).step_by(step).filter(|_| large != small) {
-            for (of_large, of_small) in [(1, 1), (1, -1), (-1, 1), (-1, -1)] {
-                let largest = (large, Number::new(of_large, exponent));
-                dots.extend(subject.dot(&[largest, (small, Number::new(of_small, low))]));
-                if third != large && third != small {
-                    let undone = (small, Number::new(-2 * of_small, lowest_of_both));
-                    dots.extend(subject.dot(&[largest, undone, (third, Number::new(of_small, lowest_of_both))]));
-                }
-            }
-        }
-    }
-    dots
-}
-
-/// One term at every exponent, of either sign, of one bit and of all, beside products of +0 or of −0: what a unit leaves out
-/// below some limit may show by the sign of a zero alone, and in one binade alone.
-fn alone(subject: &Subject<'_>, seed: u64) -> Vec<Dot> {
-    let id = subject.id();
-    let mut random = Random(seed_of(seed, 8));
-    let of = |format: Format| format.as_float().map_or((0, 0), FloatEncoding::exponents);
-    let products = (of(id.a).0 + of(id.b).0, of(id.a).1 + of(id.b).1);
-    let mut dots = Vec::new();
-    for (leaf, (low, high), bits) in [
-        (Leaf::C, of(id.c), id.c.fraction_bits()),
-        (Leaf::Product(random.below(subject.k())), products, id.a.fraction_bits()),
-    ] {
-        let step = ((high - low) / EXPONENTS + 1).unsigned_abs() as usize;
-        let ones = (2i128 << bits) - 1;
-        for exponent in (low..=high).step_by(step) {
-            for (significand, below) in [(1, 0), (ones, bits.cast_signed())] {
-                for sign in [1, -1] {
-                    let Some(dot) = subject.dot(&[(leaf, Number::new(sign * significand, exponent - below))]) else {
-                        continue;
-                    };
-                    let mut beside = dot.clone();
-                    let minus_zero = id.a.negative_zero().unwrap_or(0);
-                    beside.a.iter_mut().filter(|bits| **bits == 0).for_each(|bits| *bits = minus_zero);
-                    dots.extend([dot, beside]);
-                }
-            }
-        }
-    }
-    dots
 }
 
 /// Dots, what the unit answered, and those on which a candidate differs.
@@ -235,19 +161,21 @@ impl Search<'_, '_> {
     }
 
     /// Dots of every class, as many of few terms at every distance, and as many of zeros, subnormals and the largest values
-    /// in each group of products that the candidate adds first.
+    /// in each group of products that the candidate adds first; beside them what few of those hold.
     fn drawn(&self, hypothesis: &Hypothesis, seed: u64) -> Vec<Dot> {
         let id = self.subject().id();
         let count = experiments::fewer(self.effort.attack, self.subject().k());
         if id.is_integer() {
             return draw(id, seed, count);
         }
+        let groups = groups(hypothesis);
         let mut dots = alone(self.subject(), seed);
-        dots.extend(far_apart(self.subject(), seed));
-        dots.truncate(count / 3);
+        dots.extend(far_apart(self.subject(), &groups, seed));
+        dots.truncate(count / 4);
+        dots.extend(cancelling(self.subject(), &groups, seed, count / 12));
         dots.extend(draw(id, seed, count / 3));
         dots.extend(Sparse::new(id, seed).take(count / 3));
-        dots.extend(Edges::new(id, seed).with_groups(groups(hypothesis)).take(count - dots.len()));
+        dots.extend(Edges::new(id, seed).with_groups(groups).take(count - dots.len()));
         dots
     }
 

@@ -44,7 +44,7 @@ pub(super) fn blocks(id: &OperationId, count: u64) -> impl Iterator<Item = Block
     })
 }
 
-/// What one run finds that compares all blocks in turn, from what shards found in theirs.
+/// The counts of one run over all blocks in turn, from the blocks of its shards.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Counted {
     /// Dots up to the block that ends the comparison.

@@ -17,6 +17,14 @@ pub(super) enum Expression {
     Add(usize, Vec<Expression>),
 }
 
+/// An addition of two terms or more.
+#[derive(Clone, Debug)]
+pub(super) struct Node {
+    pub(super) adder: usize,
+    /// The leaves below each argument.
+    pub(super) parts: Vec<Vec<Leaf>>,
+}
+
 /// In which order the arguments of an addition stand.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Order {
@@ -109,17 +117,17 @@ impl Expression {
         Self::Add(*adder, arguments.collect())
     }
 
-    /// The leaves below; adds, for every addition of two terms or more, the leaves below each of its arguments.
-    pub(super) fn nodes(&self, found: &mut Vec<Vec<Vec<Leaf>>>) -> Vec<Leaf> {
+    /// The leaves below; adds every addition of two terms or more.
+    pub(super) fn nodes(&self, found: &mut Vec<Node>) -> Vec<Leaf> {
         match self {
             Self::C => vec![Leaf::C],
             Self::Zero => Vec::new(),
             Self::Product(k) => vec![Leaf::Product(*k)],
-            Self::Add(_, arguments) => {
-                let below: Vec<Vec<Leaf>> = arguments.iter().map(|argument| argument.nodes(found)).collect();
-                let leaves = below.concat();
-                if below.len() > 1 {
-                    found.push(below);
+            Self::Add(adder, arguments) => {
+                let parts: Vec<Vec<Leaf>> = arguments.iter().map(|argument| argument.nodes(found)).collect();
+                let leaves = parts.concat();
+                if parts.len() > 1 {
+                    found.push(Node { adder: *adder, parts });
                 }
                 leaves
             }

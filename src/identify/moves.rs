@@ -54,6 +54,8 @@ const MIDDLES: usize = 16;
 #[derive(Clone, Debug)]
 pub(super) enum Change {
     Grid(Vec<GridRule>),
+    /// A grid of one rule, where there was none, and what happens below it.
+    Cut(GridRule, Below),
     /// So many more fraction bits for everything but values.
     Widen(i32),
     /// As many more for everything but values, and what is more is lost once the sum is normalised.
@@ -117,6 +119,10 @@ impl Change {
     fn apply(&self, adder: &mut Adder) {
         match self {
             Self::Grid(grid) => adder.grid.clone_from(grid),
+            Self::Cut(rule, below) => {
+                adder.grid = vec![*rule];
+                adder.below = *below;
+            }
             Self::Widen(by) => widen(adder, *by),
             Self::CutLater(by) => {
                 let bits = adder.grid.iter().map(|rule| rule.fraction_bits).max().unwrap_or_default();
@@ -160,7 +166,12 @@ const NEAR_FLOOR: i32 = 26;
 impl Move {
     /// Whether it is among the changes that most units ask for: no further rule of the grid, nothing far from what it is.
     pub(super) fn is_likely(&self, now: &Hypothesis) -> bool {
-        let Self::Adder(at, Change::Grid(grid)) = self else { return true };
+        let Self::Adder(at, change) = self else { return true };
+        let grid = match change {
+            Change::Grid(grid) => grid,
+            Change::Cut(..) => return false,
+            _ => return true,
+        };
         let adder = &now.adders[*at];
         if grid.len() > adder.grid.len() {
             return grid.len() == 1 && grid[0].terms == Class::All && (16..=40).contains(&grid[0].fraction_bits);
@@ -404,6 +415,10 @@ fn of_grid(experiments: &Experiments<'_, '_>, adder: &Adder, changes: &mut Vec<C
                 for fraction_bits in 4..=MOST_BITS_OF_MORE {
                     let more = GridRule { terms, exponent, fraction_bits, exponent_floor: None };
                     changes.push(Change::Grid(grid.iter().copied().chain([more]).collect()));
+                    if grid.is_empty() {
+                        let others = Below::values().filter(|below| *below != adder.below);
+                        changes.extend(others.map(|below| Change::Cut(more, below)));
+                    }
                 }
             }
         }

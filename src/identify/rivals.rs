@@ -1,12 +1,13 @@
 //! Rivals: neighbours of what was found that explain everything asked so far, and inputs on which they differ from it.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use mxprobe_api::{FloatEncoding, Format, Overflow, Rounding, Subnormals};
 use mxprobe_models::{Adder, Flush, GridRule, IgnoredValues, Output, PARAMETERS, Parameter, RULE, Setting, Turn};
 
 use super::{
     experiments::{Experiments, fewer},
+    expression::Node,
     hypothesis::Hypothesis,
     moves::{Change, Move},
     pool::Pool,
@@ -21,7 +22,8 @@ use crate::{
 /// Dots in which rivals are looked for, fewer where they are long: some for all of them, then more for each.
 const POOL: usize = 12_000;
 const AIMED: usize = 4_000;
-/// So many times as many of the latter for all rivals that differ nowhere in particular.
+/// So many times as many for all rivals that change one adder, and for all that differ nowhere in particular.
+const OF_AN_ADDER: usize = 2;
 const MORE: usize = 3;
 /// Products that are treated otherwise than they are, each in a rival of its own.
 const OF_ONE_PRODUCT: usize = 12;
@@ -33,6 +35,8 @@ struct Rival {
     floor: Option<i32>,
     /// A product that it treats otherwise.
     product: Option<usize>,
+    /// The adder that it changes, if it is one.
+    adder: Option<usize>,
 }
 
 impl Rival {
@@ -63,8 +67,9 @@ pub(super) fn splitting(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypo
     shared.extend(draw(subject.id(), seed_of(seed, 4), pool / 3));
     shared.extend(Sparse::new(subject.id(), seed_of(seed, 5)).take(pool / 3));
     let shared = Pool::new(subject, shared, hypothesis);
-    // What rivals that differ nowhere in particular are tried on beside that, made where the first of them comes.
-    let mut more: Option<Pool> = None;
+    // Dots about each adder, and any others, drawn when the first rival needs them.
+    let mut about: BTreeMap<Option<usize>, Pool> = BTreeMap::new();
+    let mut sparse: Option<Pool> = None;
     let mut found = Vec::new();
     for rival in neighbours(experiments, hypothesis, &mut random) {
         if !rival.explains(experiments, hypothesis, &all) {
@@ -72,16 +77,24 @@ pub(super) fn splitting(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypo
         }
         let mut split = shared.split(subject, &rival.hypothesis);
         if split.is_empty() {
-            let mut drawn = |times: usize| {
-                let mut dots = aim.at(&rival).dots(subject, &mut random, times * aimed);
-                dots.extend(Sparse::new(subject.id(), random.bits()).take(times * aimed));
+            let drawn = |random: &mut Random, times: usize| {
+                Pool::new(subject, aim.at(&rival).dots(subject, random, times * aimed), hypothesis)
+            };
+            let others = |random: &mut Random, times: usize| {
+                let dots = Sparse::new(subject.id(), random.bits()).take(times * aimed).collect();
                 Pool::new(subject, dots, hypothesis)
             };
-            split = if rival.floor.is_some() || rival.product.is_some() {
-                drawn(1).split(subject, &rival.hypothesis)
+            let pools = if rival.floor.is_some() || rival.product.is_some() {
+                [&drawn(&mut random, 1), &others(&mut random, 1)]
             } else {
-                more.get_or_insert_with(|| drawn(MORE)).split(subject, &rival.hypothesis)
+                let own = about.entry(rival.adder).or_insert_with(|| drawn(&mut random, OF_AN_ADDER));
+                [&*own, &*sparse.get_or_insert_with(|| others(&mut random, MORE))]
             };
+            split = pools
+                .iter()
+                .map(|pool| pool.split(subject, &rival.hypothesis))
+                .find(|split| !split.is_empty())
+                .unwrap_or_default();
         }
         found.extend(split);
     }
@@ -131,12 +144,13 @@ fn neighbours(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis, ra
         moves.extend(changes.into_iter().map(|change| Move::Adder(at, change)));
     }
     let of_moves = moves.iter().filter_map(|change| {
-        let product = match change {
-            Move::Alone(products) => products.first().copied(),
-            Move::Together(product) => Some(*product),
-            _ => None,
+        let (product, adder) = match change {
+            Move::Alone(products) => (products.first().copied(), None),
+            Move::Together(product) => (Some(*product), None),
+            Move::Adder(at, _) => (None, Some(*at)),
+            _ => (None, None),
         };
-        Some(Rival { hypothesis: change.apply(hypothesis)?, floor: None, product })
+        Some(Rival { hypothesis: change.apply(hypothesis)?, floor: None, product, adder })
     });
     of_moves.chain(limits(hypothesis)).chain(floors(experiments, hypothesis)).collect()
 }
@@ -151,7 +165,7 @@ fn limits(hypothesis: &Hypothesis) -> Vec<Rival> {
             changed.adders[at].grid.iter_mut().for_each(|rule| rule.fraction_bits += wider);
             changed.adders[at].ignored_values =
                 Some(IgnoredValues { below_bits: ignored.below_bits + further, ..ignored });
-            found.push(Rival { hypothesis: changed, floor: None, product: None });
+            found.push(Rival { hypothesis: changed, floor: None, product: None, adder: Some(at) });
         }
     }
     found
@@ -185,7 +199,7 @@ fn floors(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis) -> Vec
             let with = |floor: Option<i32>| {
                 let mut changed = hypothesis.clone();
                 changed.adders[at].grid[rule].exponent_floor = floor;
-                Rival { hypothesis: changed, floor: floor.or(now), product: None }
+                Rival { hypothesis: changed, floor: floor.or(now), product: None, adder: Some(at) }
             };
             // Floors that are low enough change nothing that was asked; from some floor on everything changes.
             let (mut good, mut bad) = (now.unwrap_or(least - 80), least + 40);
@@ -211,25 +225,27 @@ struct Aim {
     centres: Vec<i32>,
     /// How far below it the others lie.
     depths: Vec<i32>,
-    /// Leaves that meet: for each node those below each of its arguments.
-    nodes: Vec<Vec<Vec<Leaf>>>,
+    /// Leaves that meet.
+    nodes: Vec<Node>,
     /// Now and then leaves are taken wherever they are.
     anywhere: bool,
     /// Products that c meets in one step: for each node where it comes in.
     beside_c: Vec<Vec<usize>>,
-    /// Fraction bits to which the unit rounds d.
+    /// Fraction bits to which the unit, or the adder in question, rounds.
     fraction_bits: u32,
 }
 
 impl Aim {
     fn of(subject: &Subject<'_>, hypothesis: &Hypothesis) -> Self {
+        let root = hypothesis.adders.iter().zip(&hypothesis.skeleton.roles).find(|(_, role)| **role == Role::Root);
+        let root = root.map(|(adder, _)| adder);
         Self {
             centres: centres(subject, hypothesis),
-            depths: depths(hypothesis),
-            beside_c: hypothesis.skeleton.nodes().iter().filter_map(|node| beside_c(node)).collect(),
+            depths: depths(&hypothesis.adders),
+            beside_c: hypothesis.skeleton.nodes().iter().filter_map(|node| beside_c(&node.parts)).collect(),
             nodes: hypothesis.skeleton.nodes(),
             anywhere: true,
-            fraction_bits: rounded_to(hypothesis).unwrap_or_else(|| subject.id().d.fraction_bits()),
+            fraction_bits: root.and_then(rounded_to).unwrap_or_else(|| subject.id().d.fraction_bits()),
         }
     }
 
@@ -241,9 +257,16 @@ impl Aim {
             aim.centres = bits.flat_map(|bits| [floor, floor - bits, floor - bits + 3, floor - bits / 2]).collect();
         }
         if let Some(product) = rival.product {
-            let has = |node: &Vec<Vec<Leaf>>| node.iter().any(|part| *part == [Leaf::Product(product)]);
+            let has = |node: &Node| node.parts.iter().any(|part| *part == [Leaf::Product(product)]);
             aim.nodes.retain(has);
             aim.anywhere = aim.nodes.is_empty();
+        }
+        if let Some(adder) = rival.adder {
+            aim.nodes.retain(|node| node.adder == adder);
+            aim.beside_c = aim.nodes.iter().filter_map(|node| beside_c(&node.parts)).collect();
+            let adder = &rival.hypothesis.adders[adder];
+            aim.depths = depths(std::slice::from_ref(adder));
+            aim.fraction_bits = rounded_to(adder).unwrap_or(aim.fraction_bits);
         }
         aim
     }
@@ -305,7 +328,7 @@ impl Aim {
         let id = subject.id();
         let top = self.centres[random.below(self.centres.len())] + random.between(-3, 3);
         let any = self.nodes.is_empty() || self.anywhere && random.flip();
-        let parts = if any { leaves } else { &self.nodes[random.below(self.nodes.len())] };
+        let parts = if any { leaves } else { &self.nodes[random.below(self.nodes.len())].parts };
         let mut parts: Vec<&[Leaf]> = parts.iter().map(Vec::as_slice).collect();
         let mut dot = subject.zeros();
         for term in 0..1 + random.below(4) {
@@ -344,13 +367,9 @@ fn beside_c(node: &[Vec<Leaf>]) -> Option<Vec<usize>> {
     (!products.is_empty()).then_some(products)
 }
 
-/// Fraction bits to which the adder rounds that gives d.
-fn rounded_to(hypothesis: &Hypothesis) -> Option<u32> {
-    let root = hypothesis.skeleton.roles.iter().position(|role| *role == Role::Root)?;
-    match hypothesis.adders[root].output {
-        Output::Float { fraction_bits, .. } => Some(fraction_bits),
-        _ => None,
-    }
+/// Fraction bits to which an adder rounds, if it rounds.
+fn rounded_to(adder: &Adder) -> Option<u32> {
+    if let Output::Float { fraction_bits, .. } = adder.output { Some(fraction_bits) } else { None }
 }
 
 /// Odd significands whose product has so many bits; `None` where none have.
@@ -400,13 +419,16 @@ fn centres(subject: &Subject<'_>, hypothesis: &Hypothesis) -> Vec<i32> {
         }
     }
     found.retain(|centre| (low - 3..=high + 3).contains(centre));
+    // How a sum overflows shows by c alone if products do not reach so far.
+    let most = subject.id().c.as_float().map_or(high, FloatEncoding::max_exponent);
+    found.extend((most > high + 3).then_some(most));
     found
 }
 
 /// How far below the largest term something is decided.
-fn depths(hypothesis: &Hypothesis) -> Vec<i32> {
+fn depths(adders: &[Adder]) -> Vec<i32> {
     let mut found = vec![11, 24];
-    for adder in &hypothesis.adders {
+    for adder in adders {
         found.extend(adder.grid.iter().map(|rule| rule.fraction_bits));
         if let Some(ignored) = adder.ignored_values {
             found.extend(adder.grid.iter().map(|rule| rule.fraction_bits + ignored.below_bits));

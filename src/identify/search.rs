@@ -8,16 +8,18 @@ use mxprobe_models::{Adder, Flush, NanRules, Output, Scale};
 use super::{
     climb::{Domain, TRIED_WRONG, climb},
     experiments::Experiments,
+    flattened::flattened,
     hypothesis::{Hypothesis, ON_THE_WAY, cores, exact_cores, float},
     nan,
     scored::{Scored, explained, spread, unexplained, unexplained_of},
     skeleton::{Role, Skeleton},
+    wrapped::wrapped,
 };
 
 /// Candidates that are kept at once.
 const BEAM: usize = 6;
 /// Dots on which every candidate is tried first.
-const FIRST: usize = 40;
+pub(super) const FIRST: usize = 40;
 /// Dots on which the better ones are compared.
 pub(super) const SECOND: usize = 700;
 
@@ -180,6 +182,29 @@ pub(super) fn sweep_class(
     next
 }
 
+/// Per cent of the dots that a candidate has to explain before its tree is changed.
+const NEARLY: usize = 80;
+
+/// The candidate with fewer levels of unrounded sums, or an adder of its own for each product, if that explains more.
+fn reshaped(experiments: &mut Experiments<'_, '_>, now: Scored, domain: &Domain) -> Scored {
+    let mut best = now.clone();
+    for hypothesis in flattened(&now.hypothesis) {
+        let allowed = domain.dots.len() * (100 - NEARLY) / 100;
+        if let Some(explained) = explained(experiments, &hypothesis, &domain.dots, allowed) {
+            let found = climb(experiments, Scored { hypothesis, explained }, 0, domain);
+            if found.explained > best.explained {
+                best = found;
+            }
+        }
+    }
+    if best.explained < domain.dots.len()
+        && let Some(better) = wrapped(experiments, &best, domain)
+    {
+        best = better;
+    }
+    best
+}
+
 /// A candidate to begin with.
 fn start(skeleton: &Rc<Skeleton>, id: &OperationId, experiments: &Experiments<'_, '_>, bits: u32) -> Hypothesis {
     let adders = skeleton.names.iter().zip(&skeleton.roles).map(|(name, role)| {
@@ -223,7 +248,10 @@ pub(super) fn refine(
     let domain = Domain { dots: (0..total).collect(), adder: None, reading: true };
     for candidate in scored {
         let found = climb(experiments, candidate, 0, &domain);
-        let found = parted(experiments, found, &domain);
+        let mut found = parted(experiments, found, &domain);
+        if found.explained * 100 >= total * NEARLY && found.explained < total {
+            found = reshaped(experiments, found, &domain);
+        }
         let found = climb(experiments, found, pairs, &domain);
         if best.as_ref().is_none_or(|best| found.explained > best.explained) {
             best = Some(found);

@@ -2,12 +2,19 @@
 
 use mxprobe_models::{Adder, Below, Exponent, Flush, PARAMETERS};
 
-use super::{experiments::Experiments, hypothesis::Hypothesis, scored::explained};
+use super::{experiments::Experiments, flattened::flattened, hypothesis::Hypothesis, scored::explained};
 
-/// Takes away, one after the other, every value that no experiment asks for.
+/// Takes away levels of unrounded sums, and then, one after the other, every value that no experiment asks for.
 pub(super) fn simplify(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis) -> Hypothesis {
     let all: Vec<usize> = (0..experiments.dots.len()).collect();
     let mut now = hypothesis.clone();
+    for flat in flattened(hypothesis) {
+        if flat.skeleton.plan.nodes.len() < now.skeleton.plan.nodes.len()
+            && explained(experiments, &flat, &all, 0).is_some()
+        {
+            now = flat.merged();
+        }
+    }
     let mut again = true;
     while again {
         again = false;

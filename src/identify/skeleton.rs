@@ -10,7 +10,7 @@ use mxprobe_api::OperationId;
 use mxprobe_models::Plan;
 
 use super::{
-    expression::{Expression, Order},
+    expression::{Expression, Node, Order},
     written::nested,
 };
 use crate::probes::{Joint, Leaf, Tree};
@@ -65,8 +65,8 @@ impl Skeleton {
         self.plan.nodes.iter().find(|node| node.adder == group).map(|node| node.terms.len())
     }
 
-    /// For every addition of two terms or more, the leaves below each of its arguments.
-    pub(super) fn nodes(&self) -> Vec<Vec<Vec<Leaf>>> {
+    /// The additions of two terms or more.
+    pub(super) fn nodes(&self) -> Vec<Node> {
         let mut found = Vec::new();
         self.expression.nodes(&mut found);
         found

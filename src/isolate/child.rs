@@ -1,4 +1,4 @@
-//! The device's own process: answers requests one after the other until its standard input closes.
+//! The child's side of the protocol: answers requests in order until its standard input closes.
 
 use std::{
     collections::BTreeMap,
@@ -19,13 +19,14 @@ use super::{
     screening::ScreenedRecord,
 };
 
-/// How long a driver may take to unload once nobody listens any more.
+/// How long a driver may take to unload once the parent has closed the connection.
 const FAREWELL: Duration = Duration::from_secs(1);
 
 /// The exit code of a process whose parent is gone.
 const ORPHANED: i32 = 130;
 
-/// Answers requests about the devices of some backends; who asks for no backend gets the devices of those that are `shown`.
+/// Answers requests about the devices of some backends. A `discover` request without a backend lists the devices of the
+/// backends in `shown`.
 ///
 /// Returns when `input` ends between two requests. If it ends while a request is being answered, the process exits: the
 /// parent is gone, and a driver may never return.
@@ -43,9 +44,9 @@ pub fn serve(
     thread::spawn(move || {
         forward(input, &sender);
         drop(sender);
-        // The answering side drops `idle` when it has nothing left to do.
+        // The answering side drops `idle` when it has finished.
         if is_idle.recv_timeout(FAREWELL).is_err_and(|error| error == mpsc::RecvTimeoutError::Timeout) {
-            // The way out leads through the driver's own farewell, which may hang as well.
+            // `exit` runs the driver's own cleanup, which may hang as well.
             thread::spawn(|| {
                 thread::sleep(FAREWELL);
                 std::process::abort();
@@ -66,13 +67,13 @@ pub fn serve(
     Ok(())
 }
 
-/// Hands over every request of a stream.
+/// Forwards every request of a stream; a line that is not a valid request becomes an error.
 fn forward(mut input: impl BufRead, requests: &mpsc::Sender<Result<Frame<Request>, Error>>) {
     loop {
         let request = match read(&mut input, || usize::MAX) {
             Ok(Next::Message(frame)) => Ok(frame),
             Ok(Next::Stray(line)) if line.is_empty() => continue,
-            Ok(Next::Wrong(_, why)) => Err(Error::invalid(format!("this is no request of {PROTOCOL}: {why}"))),
+            Ok(Next::Wrong(_, why)) => Err(Error::invalid(format!("not a valid request of {PROTOCOL}: {why}"))),
             Ok(Next::Stray(line)) => {
                 let shown: String = String::from_utf8_lossy(&line).chars().take(80).collect();
                 Err(Error::invalid(format!("`{shown}` is not a request of {PROTOCOL}")))
@@ -86,7 +87,7 @@ fn forward(mut input: impl BufRead, requests: &mpsc::Sender<Result<Frame<Request
     }
 }
 
-/// The devices of this process, each opened once.
+/// The devices of this process, each opened only once.
 struct Devices<'b> {
     backend: &'b dyn Fn(&str) -> Option<Box<dyn Backend>>,
     shown: &'b [&'b str],
@@ -94,7 +95,7 @@ struct Devices<'b> {
     libraries: BTreeMap<String, Box<dyn Library>>,
 }
 
-/// The answer that is followed by elements alone.
+/// The answer to requests whose only result is elements.
 const DONE: Answer = Answer::Done { kernel_ns: None };
 
 /// An answer and the elements that follow it.
@@ -201,10 +202,11 @@ impl Devices<'_> {
     }
 
     fn backend(&self, name: &str) -> Result<Box<dyn Backend>, Error> {
-        (self.backend)(name).ok_or_else(|| Error::invalid(format!("there is no backend `{name}`")))
+        (self.backend)(name).ok_or_else(|| Error::invalid(format!("unknown backend `{name}`")))
     }
 
-    /// The device of a selector: one that discovery lists, or one that its backend opens by name.
+    /// Returns the device of a selector, opening it if necessary: one that discovery lists, or one that its backend
+    /// opens by name.
     fn device(&mut self, selector: &str) -> Result<&dyn Device, Error> {
         if !self.open.contains_key(selector) {
             let (backend, name) = selector.split_once(':').unwrap_or((selector, ""));
@@ -228,7 +230,7 @@ impl Devices<'_> {
 }
 
 impl Described {
-    /// A device as data.
+    /// Describes a device as data.
     #[must_use]
     pub fn of(device: &dyn Device) -> Self {
         Self {
@@ -246,16 +248,16 @@ impl Described {
     }
 }
 
-/// The scalar arithmetic of an id.
+/// Returns the scalar mode with this id.
 fn member<'d>(device: &'d dyn Device, id: &ScalarId) -> Result<&'d Scalar, Error> {
     let missing = || Error::invalid(format!("{} has no {id}", device.info().selector));
     scalars_of(device).iter().find(|known| known.id == *id).ok_or_else(missing)
 }
 
-/// Operands of these formats from their parts.
+/// Decodes the parts of a request as operands of these formats.
 fn elements<const N: usize>(formats: [Format; N], parts: Vec<Vec<u8>>) -> Result<[Elements; N], Error> {
     let given = parts.len();
-    let wrong = || Error::invalid(format!("{given} operands were sent where {N} are taken"));
+    let wrong = || Error::invalid(format!("{given} operands were sent, {N} are expected"));
     let parts: [Vec<u8>; N] = parts.try_into().map_err(|_| wrong())?;
     let mut found = formats.map(|format| Elements::zeros(format, 0));
     for ((place, format), part) in found.iter_mut().zip(formats).zip(parts) {

@@ -1,4 +1,4 @@
-//! What holds of every program that speaks the protocol, whatever its devices compute.
+//! The checks that every program that speaks the protocol must pass, whatever its devices compute.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -10,7 +10,7 @@ use super::{
     remote::{Found, Program},
 };
 
-/// The checks of a program, in the order in which an author meets them: a name, and what must hold.
+/// The checks of a program, in the order in which an author meets them: a name and the requirement.
 pub const PROGRAM_CHECKS: [(&str, &str); 4] = [
     ("discover", "the program starts, and answers `discover` with `found`"),
     ("devices", "it has a device; each has a selector of its own, a name, and operations, each of them once"),
@@ -21,11 +21,11 @@ pub const PROGRAM_CHECKS: [(&str, &str); 4] = [
     ("end", "the program ends when its standard input closes"),
 ];
 
-/// How long a program may take to end.
+/// How long a program may take to exit.
 const FAREWELL: Duration = Duration::from_secs(10);
 
-/// What became of the checks of a program: for each what was found, if it does not hold; fewer than there are checks, if
-/// nothing more could be asked.
+/// Runs the checks of a program. Each entry is `None` if the check passed, or describes the failure; there are fewer
+/// entries than checks if a failure makes the remaining ones impossible.
 #[must_use]
 pub fn check_program(program: &Program) -> Vec<Option<String>> {
     let found = match program.discover(None) {
@@ -99,5 +99,5 @@ fn end(program: &Program) -> Result<(), String> {
     if process.ends(FAREWELL) {
         return Ok(());
     }
-    Err(format!("it still runs {} s after its standard input closed", FAREWELL.as_secs()))
+    Err(format!("it is still running {} s after its standard input closed", FAREWELL.as_secs()))
 }

@@ -16,33 +16,33 @@ pub struct Described {
     pub info: DeviceInfo,
     /// Its operations.
     pub operations: Vec<Operation>,
-    /// Operations whose sizes are still to be fixed.
+    /// Operations whose sizes are not fixed yet.
     #[serde(skip)]
     pub free: Vec<FreeOperation>,
-    /// What it lists and cannot be used.
+    /// Operations that it lists but that cannot be used.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub refusals: Vec<Refusal>,
     /// Its scalar arithmetic.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub scalars: Vec<Scalar>,
-    /// The status flags that this arithmetic raises can be read.
+    /// Whether the status flags that this arithmetic raises can be read.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub flags: bool,
-    /// The arithmetic that is timed beside its operations; absent if the device cannot be timed.
+    /// The arithmetic that is timed alongside its operations; absent if the device cannot be timed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub yardsticks: Option<Vec<Operation>>,
-    /// It multiplies whole matrices, and this is what is known of that; absent if it multiplies tile by tile.
+    /// Details of multiplying whole matrices; absent if it multiplies tile by tile.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub matrices: Option<MatricesRecord>,
-    /// The units that it screens one by one; absent if it does not screen itself.
+    /// The units that it can screen individually; absent if it cannot screen itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub screening: Option<Vec<u32>>,
-    /// It shows what its driver is given, or what the driver makes of it.
+    /// Whether it can show the code passed to its driver, or the driver's output.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub code: bool,
 }
 
-/// What is known of a device that multiplies whole matrices.
+/// Details of a device that multiplies whole matrices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MatricesRecord {
     /// Whether a product of one element costs as much as a whole tile.
@@ -55,7 +55,7 @@ fn yes() -> bool {
 }
 
 impl Described {
-    /// The same with every size fixed.
+    /// Adds the free operations with their sizes fixed.
     #[must_use]
     pub fn with(mut self, sizes: &Sizes) -> Self {
         for free in &self.free {
@@ -69,10 +69,10 @@ impl Described {
     }
 }
 
-/// The backend of a program that names none.
+/// The backend of a program that does not name one.
 const PROGRAM: &str = "exec";
 
-/// A device as a program says it: only a name must be there.
+/// A device as a program describes it: only the name is required.
 #[derive(Deserialize)]
 struct Said {
     name: String,
@@ -104,7 +104,7 @@ struct Said {
     code: bool,
 }
 
-/// An operation as a program says it: its id, or that and more.
+/// An operation as a program describes it: its id, or an object with more.
 #[derive(Deserialize)]
 #[serde(
     untagged,
@@ -193,7 +193,7 @@ mod tests {
     fn what_is_wrong_with_a_description_is_said() {
         for (said, reason) in [
             (r#"{"operations":[]}"#, "missing field `name`"),
-            (r#"{"name":"x","operations":["matmul"]}"#, "`matmul` is no operation id"),
+            (r#"{"name":"x","operations":["matmul"]}"#, "`matmul` is not an operation id"),
             (r#"{"name":"x","operations":["gemm.m*n*k*.f32"]}"#, "`gemm.m*n*k*.f32`, with sizes for `*`"),
             (r#"{"name":"x","operations":[1]}"#, "an operation is its id"),
             (r#"{"name":"x","kind":"magic"}"#, "unknown variant `magic`"),

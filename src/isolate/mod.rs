@@ -1,8 +1,8 @@
 //! A device in another process.
 //!
-//! Drivers crash and hang. [`RemoteDevice`] is a [`Device`](mxprobe_api::Device) that forwards every request to a child process with a time
-//! limit, so that a crash costs the operation that was being asked and nothing else. The child is any program that speaks
-//! the protocol of `docs/protocol.md`; [`serve`] is the child's side of it for backends of this workspace.
+//! Drivers crash and hang. [`RemoteDevice`] is a [`Device`](mxprobe_api::Device) that forwards every request to a child
+//! process with a time limit, so that a crash costs only the operation in progress. The child is any program that
+//! speaks the protocol of `docs/protocol.md`; [`serve`] implements the child's side for the backends of this workspace.
 
 mod child;
 mod conformance;

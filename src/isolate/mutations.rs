@@ -1,4 +1,4 @@
-//! Answers with something changed in them: none makes the reader panic, hang or take more than it asked for.
+//! Fuzz tests of the reader: corrupted answers never make it panic, hang or read more than it asked for.
 
 use std::{fs, process::Command, time::Duration};
 
@@ -11,7 +11,7 @@ use super::{
     sizes::Sizes,
 };
 
-/// The most bytes that parts may have here.
+/// The most bytes that parts may have in these tests.
 const MOST_BYTES: usize = 64;
 
 /// Answers of every kind, as a program sends them.
@@ -45,7 +45,7 @@ fn answers() -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// Pieces that a broken writer may send.
+/// Fragments that a broken writer may send.
 const PIECES: [&[u8]; 12] =
     [b"{", b"}", b"[", b"\"", b"\n", b"\0", b"*", b"-1", b"99999999999999999999", b"1e999", b"\xff\xfe", b"null"];
 
@@ -110,7 +110,7 @@ fn a_hundred_thousand_changed_answers_are_read_or_refused() {
                 }
             };
             met[kind] += 1;
-            assert!(stream.len() < before, "it goes on");
+            assert!(stream.len() < before, "the reader advances");
         }
     }
     assert!(met.iter().all(|count| *count > 500), "every kind is met: {met:?}");
@@ -125,7 +125,7 @@ fn a_program_that_sends_changed_answers_costs_an_error_at_the_most() {
     for case in 0..300 {
         let path = folder.path().join(case.to_string());
         let mut text = answers[0].clone();
-        // Half of them say who they are before anything goes wrong.
+        // Half of them describe themselves correctly before anything goes wrong.
         if case % 2 == 0 {
             text = mutated(&mut random, &text, &answers);
         }
@@ -136,7 +136,7 @@ fn a_program_that_sends_changed_answers_costs_an_error_at_the_most() {
             command.arg(&path);
             command
         });
-        // What would hang would hang for ten minutes.
+        // A hang would last ten minutes.
         let limit = Duration::from_secs(600);
         let program = Program { command, limit, stop: Box::new(|| None), listener: None };
         let Ok(device) = RemoteDevice::of_program(program, "x:0", &Sizes::default(), "x") else { continue };
@@ -145,6 +145,6 @@ fn a_program_that_sends_changed_answers_costs_an_error_at_the_most() {
             answered += usize::from(execute(&device, operation, &batch).is_ok());
         }
     }
-    // 64 results take 256 bytes, and these answers have 16.
+    // 64 results take 256 bytes, but these answers contain 16.
     assert_eq!(answered, 0);
 }

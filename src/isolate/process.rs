@@ -1,4 +1,5 @@
-//! A child process that speaks the protocol: requests in, answers out, a time limit, and how it ended.
+//! A child process that speaks the protocol: sends requests, receives answers, enforces a time limit, and reports how
+//! the process ended.
 
 use std::{
     io::BufReader,
@@ -19,53 +20,53 @@ use super::{
     words::{Words, lines},
 };
 
-/// How often a wait looks for an interrupt.
+/// How often a wait checks for an interrupt.
 const TICK: Duration = Duration::from_millis(50);
-/// How long the end of standard error is waited for after the end of the process.
+/// How long to wait for the end of standard error after the process has ended.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
-/// Longer lines on standard error are shown in pieces.
+/// Longer lines on standard error are split.
 const LONGEST_WORDS_BYTES: usize = 4096;
 
-/// Where a line of a child's standard error goes while it runs: the child's process id and the line.
+/// Receives each line of a child's standard error while it runs: the child's process id and the line.
 pub type Listener = Arc<dyn Fn(u32, &str) + Send + Sync>;
 
-/// How waiting for an answer ended.
+/// Why no answer came.
 #[derive(Debug)]
 pub(super) enum Ended {
-    /// It said nothing for this long, and was killed.
+    /// The process was silent for this long and was killed.
     TimedOut(Duration),
-    /// It died, or broke the protocol; in words.
+    /// The process died or broke the protocol; the text says how.
     Died(String),
-    /// The caller's own reason to stop.
+    /// The caller asked to stop, for this reason.
     Stopped(String),
 }
 
-/// A child process that answers.
+/// A child process that answers requests.
 pub(super) struct Process {
     child: Child,
-    /// As long as this is here, the child's standard input is open. A child whose input closes ends itself, so that none
-    /// outlives this process, however that ends.
+    /// Holds the child's standard input open. A child exits when its input closes, so that none outlives this process,
+    /// however that ends.
     requests: Sender<Vec<u8>>,
     answers: Receiver<Result<Frame<Answer>, String>>,
     /// The most bytes that the parts of the next answer may have.
     most_bytes: Arc<AtomicUsize>,
-    /// What it says on standard error.
+    /// The last lines of its standard error.
     words: Words,
-    /// What it writes on standard output that is not an answer: a driver may write there too.
+    /// The last lines of its standard output that are not answers: a driver may print there too.
     stray: Words,
-    /// Reads standard error to its end.
+    /// The thread that reads standard error to its end.
     hearing: thread::JoinHandle<()>,
 }
 
 impl Process {
-    /// Starts a child; `listener` hears its standard error as it comes.
+    /// Starts a child; `listener` receives its standard error line by line.
     ///
     /// # Errors
     /// If the program cannot be started, with the reason.
     pub(super) fn start(mut command: Command, listener: Option<Listener>) -> Result<Self, String> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        // Its last words are to be a reason, not a trace.
+        // Its last lines should be a reason, not a backtrace.
         command.env("RUST_BACKTRACE", "0");
         out_of_reach_of_the_terminal(&mut command);
         let mut child = command.spawn().map_err(|error| {
@@ -77,7 +78,7 @@ impl Process {
         let mut stdin = child.stdin.take().expect("it is piped");
         thread::spawn(move || {
             use std::io::Write;
-            // A child that died already is noticed when it does not answer.
+            // A child that has already died is noticed when it does not answer.
             pending.iter().try_for_each(|bytes| stdin.write_all(&bytes).and_then(|()| stdin.flush()))
         });
         let (sender, answers) = mpsc::sync_channel(1);
@@ -94,14 +95,14 @@ impl Process {
                     Next::Wrong(line, why) => {
                         beside.hear(&line);
                         let _ = sender.send(Err(format!(
-                            "the device's process gave an answer that is none of {PROTOCOL}: {why}"
+                            "the device's process gave an answer that is not valid in {PROTOCOL}: {why}"
                         )));
                         return;
                     }
                     Next::TooLong(bytes) => {
                         let most = most.load(Ordering::Acquire);
                         let _ = sender.send(Err(format!(
-                            "the device's process announced {bytes} bytes where at most {most} can follow"
+                            "the device's process announced {bytes} bytes, at most {most} can follow"
                         )));
                         return;
                     }
@@ -125,9 +126,9 @@ impl Process {
         Ok(Self { child, requests, answers, most_bytes, words, stray, hearing })
     }
 
-    /// Sends a request and waits for its answer, whose parts may have `most_bytes` in all.
+    /// Sends a request and waits for its answer, whose parts may have `most_bytes` in total.
     ///
-    /// `stop` is asked now and then; what it returns ends the wait.
+    /// Polls `stop` while waiting; a reason that it returns ends the wait.
     pub(super) fn ask<M: Serialize, P: AsRef<[u8]>>(
         &mut self,
         request: &Frame<M, P>,
@@ -138,7 +139,7 @@ impl Process {
         let mut text = Vec::with_capacity(256 + request.parts.iter().map(|part| part.as_ref().len()).sum::<usize>());
         request.write(&mut text).expect("memory takes every byte");
         self.most_bytes.store(most_bytes, Ordering::Release);
-        // A writer that is gone is noticed when no answer comes.
+        // A writer thread that is gone is noticed when no answer comes.
         let _ = self.requests.send(text);
         let start = Instant::now();
         let mut ticks_after_its_end = 0;
@@ -159,7 +160,7 @@ impl Process {
                         self.kill();
                         return Err(Ended::TimedOut(limit));
                     }
-                    // Its standard output may stay open: in a process that a driver left behind.
+                    // Its standard output may stay open in a process that a driver left behind.
                     ticks_after_its_end += u32::from(matches!(self.child.try_wait(), Ok(Some(_))));
                     if ticks_after_its_end > 4 {
                         return Err(self.ended());
@@ -169,7 +170,7 @@ impl Process {
         }
     }
 
-    /// Closes its standard input, and says whether it ends by itself within some time.
+    /// Closes its standard input, and returns whether the process exits within the limit.
     pub(super) fn ends(mut self, limit: Duration) -> bool {
         let (closed, _) = mpsc::channel();
         drop(std::mem::replace(&mut self.requests, closed));
@@ -183,7 +184,7 @@ impl Process {
         }
     }
 
-    /// What it said outside of the protocol, to follow a reason; empty, if it said nothing.
+    /// Formats its last lines outside the protocol, to be appended to a reason; empty if there are none.
     pub(super) fn last_words(&self) -> String {
         let said = self.words.last().map_or_else(String::new, |last| format!("; it last said: {last}"));
         let wrote = self.stray.last().map_or_else(String::new, |last| format!("; on standard output it wrote: {last}"));
@@ -192,7 +193,7 @@ impl Process {
 
     fn ended(&mut self) -> Ended {
         let status = self.kill();
-        // What it said last is still on its way. A process that it left behind may keep standard error open.
+        // Its last lines may still be in the pipe. A process that it left behind may keep standard error open.
         let end = Instant::now() + LAST_WORDS;
         while !self.hearing.is_finished() && Instant::now() < end {
             thread::sleep(Duration::from_millis(1));
@@ -201,9 +202,9 @@ impl Process {
         Ended::Died(how + &self.last_words())
     }
 
-    /// Ends the child, if it has not ended, and tells how it ended.
+    /// Kills the child if it is still running, and returns its exit status.
     fn kill(&mut self) -> Option<ExitStatus> {
-        // Standard output closes a moment before a child that ends by itself can be waited for.
+        // Standard output closes shortly before a child that exits on its own can be reaped.
         for _ in 0..20 {
             match self.child.try_wait() {
                 Ok(Some(status)) => return Some(status),
@@ -226,7 +227,8 @@ impl Drop for Process {
     }
 }
 
-/// Ctrl-C and Ctrl-Z at the terminal are for this process, which then ends the child or lets it wait.
+/// Puts the child in its own process group: Ctrl-C and Ctrl-Z at the terminal reach only this process, which then ends
+/// the child or lets it wait.
 #[cfg(unix)]
 fn out_of_reach_of_the_terminal(command: &mut Command) {
     std::os::unix::process::CommandExt::process_group(command, 0);

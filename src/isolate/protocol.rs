@@ -1,7 +1,7 @@
 //! The messages of the device protocol, as `docs/protocol.md` describes it.
 //!
 //! A message is one line of JSON. Its key `bytes`, if present, lists the lengths of the raw parts that follow the line:
-//! operands of a request, results of an answer, elements little-endian and without padding between them.
+//! operands of a request, or results of an answer; elements are little-endian and not padded.
 
 use std::io::{self, BufRead, Read, Write};
 
@@ -16,17 +16,17 @@ use super::{
     screening::{ScreenRecord, ScreenedRecord},
 };
 
-/// The version of the protocol: programs of the same number understand each other.
+/// The version of the protocol: programs with the same version understand each other.
 pub const PROTOCOL: &str = "mxprobe-device/1";
 
-/// A line of JSON must not be longer than this: the listing of a device with tens of thousands of operations.
+/// The longest line of JSON accepted: enough to list a device with tens of thousands of operations.
 pub(super) const LONGEST_LINE_BYTES: usize = 64 << 20;
 
-/// What a device's process is asked. Each request has one answer.
+/// A request to a device's process. Each request has one answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "ask", rename_all = "snake_case")]
 pub enum Request {
-    /// Which devices it has.
+    /// List the devices.
     Discover {
         /// [`PROTOCOL`], so that a program can refuse another version.
         protocol: String,
@@ -34,12 +34,12 @@ pub enum Request {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         backend: Option<String>,
     },
-    /// Opens a device that discovery does not list, and describes it.
+    /// Open a device that discovery does not list, and describe it.
     Open {
         /// Its selector.
         device: String,
     },
-    /// D of a batch of tiles. Parts: A, B, C, and the scales of A and of B if the operation has block scales.
+    /// Compute D of a batch of tiles. Parts: A, B, C, and the scales of A and of B if the operation has block scales.
     Execute {
         /// The device's selector, as discovery gave it.
         device: String,
@@ -48,7 +48,7 @@ pub enum Request {
         /// The number of tiles.
         tiles: usize,
     },
-    /// Calls of a scalar function. One part: the operands of each call side by side.
+    /// Call a scalar function. One part: the operands of each call side by side.
     Call {
         /// The device's selector.
         device: String,
@@ -57,7 +57,7 @@ pub enum Request {
         /// The function.
         function: ScalarFunction,
     },
-    /// As [`Call`](Self::Call), with the status flags of each call.
+    /// Like [`Call`](Self::Call), but also returns the status flags of each call.
     CallWithFlags {
         /// The device's selector.
         device: String,
@@ -66,8 +66,8 @@ pub enum Request {
         /// The function.
         function: ScalarFunction,
     },
-    /// D of whole matrices. Parts: A m×k, B k×n, C m×n, row-major, and the scales of A and of B if the operation has block
-    /// scales.
+    /// Compute D of whole matrices. Parts: A m×k, B k×n, C m×n, row-major, and the scales of A and of B if the
+    /// operation has block scales.
     Multiply {
         /// The device's selector.
         device: String,
@@ -76,41 +76,41 @@ pub enum Request {
         /// m, n and k.
         sizes: [usize; 3],
     },
-    /// The time that chains of an operation take. Parts as of [`Execute`](Self::Execute).
+    /// Time chains of an operation. Parts as for [`Execute`](Self::Execute).
     Time {
         /// The device's selector.
         device: String,
         /// The operation, or a yardstick of the device.
         operation: OperationId,
-        /// The number of tiles given.
+        /// The number of tiles sent.
         tiles: usize,
-        /// Multiply-adds in a row in each chain.
+        /// Dependent multiply-adds in each chain.
         steps: u64,
         /// How much of the device works.
         span: Span,
     },
-    /// Computes blocks of tiles again and again on each unit, and compares digests. Parts as of [`Execute`](Self::Execute).
+    /// Compute blocks of tiles repeatedly on each unit, and compare digests. Parts as for [`Execute`](Self::Execute).
     Screen(ScreenRecord),
-    /// The code that the driver runs for an operation.
+    /// Show the code that the driver runs for an operation.
     Code {
         /// The device's selector.
         device: String,
         /// The operation.
         operation: OperationId,
     },
-    /// The SHA-256 of the kernel handed to the driver for an operation.
+    /// Return the SHA-256 of the kernel passed to the driver for an operation.
     Kernel {
         /// The device's selector.
         device: String,
         /// The operation.
         operation: OperationId,
     },
-    /// The library that multiplies f32 matrices on a device.
+    /// Open the library that multiplies f32 matrices on a device.
     Library {
         /// The device's selector.
         device: String,
     },
-    /// A product of f32 matrices by that library. Parts: A m×k and B k×n, row-major.
+    /// Multiply f32 matrices with that library. Parts: A m×k and B k×n, row-major.
     MultiplyWithLibrary {
         /// The device's selector.
         device: String,
@@ -119,7 +119,7 @@ pub enum Request {
     },
 }
 
-/// What it answers.
+/// An answer to a [`Request`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "answer", rename_all = "snake_case")]
 pub enum Answer {
@@ -130,7 +130,7 @@ pub enum Answer {
         /// The devices.
         #[serde(default)]
         devices: Vec<Described>,
-        /// What was found or looked for and cannot be used.
+        /// Devices that were found or searched for but cannot be used.
         #[serde(default)]
         refusals: Vec<Refusal>,
     },
@@ -139,10 +139,10 @@ pub enum Answer {
         /// The device.
         device: Box<Described>,
     },
-    /// To `execute`, `call`, `multiply` and `multiply_with_library`; one part: the elements. To `call_with_flags` with a second
-    /// part: a byte of flags for each call.
+    /// To `execute`, `call`, `multiply` and `multiply_with_library`; one part: the elements. To `call_with_flags`, with
+    /// a second part: a byte of flags for each call.
     Done {
-        /// Nanoseconds that kernels of products have run since the device or the library was opened, by the device's own
+        /// Nanoseconds that product kernels have run since the device or the library was opened, by the device's own
         /// clock; absent if it cannot tell.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         kernel_ns: Option<u64>,
@@ -151,31 +151,31 @@ pub enum Answer {
     TileByTile,
     /// To `time`; one part: the last D of every chain.
     Timed(TimedRecord),
-    /// To `screen`; a part for each wrong block that is kept, in their order: D of the block.
+    /// To `screen`; one part for each wrong block that is kept, in order: D of the block.
     Screened {
-        /// What each unit computed.
+        /// The results of each unit.
         units: Vec<ScreenedRecord>,
     },
     /// To `code`.
     Code {
-        /// What the driver shows.
+        /// The code that the driver shows.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         issued: Option<Issued>,
     },
     /// To `kernel`.
     Kernel {
-        /// In hex; absent if nothing is handed to a driver.
+        /// In hex; absent if no kernel is passed to a driver.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         sha256: Option<String>,
     },
     /// To `library`.
     Library {
-        /// What the library says of itself.
+        /// The library's own name.
         name: String,
     },
-    /// To anything: it could not be done.
+    /// To any request: it failed.
     Failed {
-        /// Which kind of error it is; `driver` if absent or unknown.
+        /// The kind of error; `driver` if absent or unknown.
         #[serde(default)]
         kind: ErrorKind,
         /// The error, in one line.
@@ -183,22 +183,22 @@ pub enum Answer {
     },
 }
 
-/// [`Timed`] without its elements, which follow as the part of the message.
+/// [`Timed`] without its elements, which follow as the message's part.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TimedRecord {
     /// How long the chains took, in nanoseconds.
     pub elapsed_ns: f64,
-    /// Which clock says so.
+    /// The clock that measured this.
     pub clock: Clock,
-    /// Units that worked.
+    /// The number of units that worked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub units: Option<u32>,
-    /// What a unit is.
+    /// The name for a unit.
     pub unit: String,
-    /// Cycles a second of a unit while it worked.
+    /// Cycles per second of a unit while it worked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub frequency_hz: Option<f64>,
-    /// The tiles of A, B and C that each chain computes with.
+    /// The tiles of A, B and C that each chain uses.
     pub pattern: Vec<[usize; 3]>,
 }
 
@@ -216,7 +216,7 @@ impl From<&Timed> for TimedRecord {
 }
 
 impl TimedRecord {
-    /// The measurement, with the elements that came with it.
+    /// Completes the measurement with the elements that followed it.
     #[must_use]
     pub fn with(self, d: Elements) -> Timed {
         let Self { elapsed_ns, clock, units, unit, frequency_hz, pattern } = self;
@@ -224,9 +224,9 @@ impl TimedRecord {
     }
 }
 
-/// What a line says that is a message: one of its keys.
+/// A message, recognised by one of its keys.
 pub(super) trait Message: for<'de> Deserialize<'de> {
-    /// A line with this key is meant to be a message.
+    /// The key that marks a line as a message.
     const KEY: &'static str;
 }
 
@@ -245,7 +245,7 @@ pub(super) struct Frame<M, P = Vec<u8>> {
     pub(super) parts: Vec<P>,
 }
 
-/// The line of a message.
+/// The JSON line of a message.
 #[derive(Serialize, Deserialize)]
 struct Line<M> {
     #[serde(flatten)]
@@ -255,7 +255,7 @@ struct Line<M> {
 }
 
 impl<M: Serialize, P: AsRef<[u8]>> Frame<M, P> {
-    /// Writes the message as it is sent.
+    /// Writes the message to a stream.
     pub(super) fn write(&self, stream: &mut impl Write) -> io::Result<()> {
         let bytes = self.parts.iter().map(|part| part.as_ref().len()).collect();
         let mut line = serde_json::to_vec(&Line { message: &self.message, bytes })?;
@@ -266,25 +266,25 @@ impl<M: Serialize, P: AsRef<[u8]>> Frame<M, P> {
     }
 }
 
-/// What stood next on a stream.
+/// The next item on a stream.
 #[derive(Debug, PartialEq)]
 pub(super) enum Next<M> {
     /// A message.
     Message(Frame<M>),
     /// A line that is not a message, such as what a driver prints.
     Stray(Vec<u8>),
-    /// A line that is meant to be a message and is none: the line and what is wrong with it.
+    /// A line that was meant as a message but is malformed: the line and the error.
     Wrong(Vec<u8>, String),
-    /// A message whose parts are longer than the reader allows: bytes announced.
+    /// A message whose parts are longer than the reader allows: the number of bytes announced.
     TooLong(usize),
     /// The end.
     End,
 }
 
-/// Reads the next message; its parts may have `most_bytes` in all.
+/// Reads the next message; its parts may have `most_bytes` in total.
 ///
 /// # Errors
-/// Those of the stream, and an end in the middle of a part.
+/// Those of the stream, and an unexpected end within a part.
 pub(super) fn read<M: Message>(stream: &mut impl BufRead, most_bytes: impl Fn() -> usize) -> io::Result<Next<M>> {
     let mut line = Vec::new();
     if stream.take(LONGEST_LINE_BYTES as u64).read_until(b'\n', &mut line)? == 0 {
@@ -292,11 +292,11 @@ pub(super) fn read<M: Message>(stream: &mut impl BufRead, most_bytes: impl Fn() 
     }
     let text = line.strip_suffix(b"\n").unwrap_or(&line);
     let is_object = text.trim_ascii_start().first() == Some(&b'{');
-    // The parser's limit of 128 levels is more than any message has.
+    // The parser's limit of 128 levels exceeds the depth of any message.
     let Line { message, bytes } = match is_object.then(|| serde_json::from_slice(text)) {
         Some(Ok(line)) => line,
         None if is_begun::<M>(text) => {
-            return Ok(Next::Wrong(text.to_owned(), "other text stands before it in its line".to_owned()));
+            return Ok(Next::Wrong(text.to_owned(), "other text precedes it on its line".to_owned()));
         }
         None => return Ok(Next::Stray(text.to_owned())),
         Some(Err(_)) if !is_meant::<M>(text) => return Ok(Next::Stray(text.to_owned())),
@@ -315,7 +315,8 @@ pub(super) fn read<M: Message>(stream: &mut impl BufRead, most_bytes: impl Fn() 
     Ok(Next::Message(Frame { message, parts }))
 }
 
-/// Whether a line that is no message is meant to be one: an object with the key of messages, or a text that begins so.
+/// Whether a line that did not parse is meant as a message: an object with the key of messages, or a text that starts
+/// like one.
 fn is_meant<M: Message>(text: &[u8]) -> bool {
     match serde_json::from_slice::<serde_json::Map<String, serde_json::Value>>(text) {
         Ok(object) => object.contains_key(M::KEY),
@@ -326,7 +327,8 @@ fn is_meant<M: Message>(text: &[u8]) -> bool {
     }
 }
 
-/// Whether a message begins somewhere in a line: what was sent before it has no end, or was longer than it said.
+/// Whether a message starts somewhere within a line: the text sent before it was not terminated, or was longer than
+/// announced.
 fn is_begun<M: Message>(text: &[u8]) -> bool {
     let begin = format!("{{\"{}\":", M::KEY);
     text.windows(begin.len()).any(|window| window == begin.as_bytes())
@@ -338,10 +340,10 @@ pub(super) fn parts_of_batch(batch: &TileBatch) -> Vec<&[u8]> {
     operands.into_iter().flatten().map(Elements::bytes).collect()
 }
 
-/// The batch of an operation from its parts.
+/// Builds the batch of an operation from its parts.
 ///
 /// # Errors
-/// [`Error::is_invalid`] if a part is missing, superfluous or of another length.
+/// [`Error::is_invalid`] if a part is missing, superfluous or of the wrong length.
 pub(super) fn batch_of_parts(operation: &Operation, tiles: usize, parts: Vec<Vec<u8>>) -> Result<TileBatch, Error> {
     let id = &operation.id;
     let (given, scale) = (parts.len(), id.block_scale());
@@ -360,7 +362,7 @@ pub(super) fn batch_of_parts(operation: &Operation, tiles: usize, parts: Vec<Vec
     Ok(batch)
 }
 
-/// A request to time a load.
+/// Builds a request to time a load.
 pub(super) fn time_request(device: &str, operation: &Operation, load: &Load<'_>) -> Request {
     let (steps, span, tiles) = (load.steps, load.span, load.operands.tiles);
     Request::Time { device: device.to_owned(), operation: operation.id.clone(), tiles, steps, span }
@@ -404,7 +406,7 @@ mod tests {
             (r#"{"ask":"library"}"#, "missing field `device`"),
             (r#"{"ask":"library","device":"x","bytes":[-1]}"#, "invalid value: integer `-1`"),
             (r#" { "ask" : "library", "device": NaN}"#, "expected value"),
-            (r#"loading … {"ask":"library","device":"x"}"#, "other text stands before it in its line"),
+            (r#"loading … {"ask":"library","device":"x"}"#, "other text precedes it on its line"),
         ] {
             match next(format!("{line}\n").as_bytes(), 9) {
                 Next::Wrong(text, said) => {

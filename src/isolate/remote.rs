@@ -1,4 +1,4 @@
-//! A device in another process, as a device.
+//! A device that runs in another process: [`RemoteDevice`].
 
 mod scalars;
 mod screening;
@@ -24,31 +24,31 @@ use super::{
     sizes::Sizes,
 };
 
-/// After so many operations in a row that ended the device's process or hung, nothing more is asked of the device.
+/// After this many consecutive operations that ended the device's process or hung, the device is not asked again.
 pub const PATIENCE: usize = 3;
 
 /// A program that speaks the device protocol, and how long to wait for it.
 pub struct Program {
-    /// Starts the program.
+    /// Returns the command that starts the program.
     pub command: Box<dyn Fn() -> Command + Send + Sync>,
-    /// A request that is not answered within this time ends the process.
+    /// The time limit of each request; when it is exceeded, the process is killed.
     pub limit: Duration,
-    /// Asked while waiting: a reason to stop, such as an interrupt.
+    /// Polled while waiting: returns a reason to stop, such as an interrupt.
     pub stop: Box<dyn Fn() -> Option<String> + Send + Sync>,
-    /// Hears what the process says on standard error.
+    /// Receives the process's standard error.
     pub listener: Option<Listener>,
 }
 
-/// What a program found.
+/// The devices of a program.
 pub struct Found {
     /// Its devices, not yet opened.
     pub devices: Vec<Described>,
-    /// What it found or looked for and cannot use.
+    /// Devices that it found or searched for but cannot use.
     pub refusals: Vec<Refusal>,
 }
 
 impl Program {
-    /// Asks for the devices of a backend, or, without one, for those of a program that has no backends.
+    /// Lists the devices of a backend; without one, those of a program that has no backends.
     ///
     /// # Errors
     /// If the program does not start, does not answer in time, or answers something else.
@@ -73,7 +73,7 @@ impl Program {
     /// Describes a device that discovery does not list.
     ///
     /// # Errors
-    /// If there is no such device, or the program fails.
+    /// If the program does not have this device, or fails.
     pub fn describe(&self, selector: &str) -> Result<Described, Error> {
         self.described(selector).map(|(described, _)| described)
     }
@@ -86,7 +86,7 @@ impl Program {
         }
     }
 
-    /// Asks something that has no parts.
+    /// Sends a request without parts.
     pub(super) fn ask(&self, process: &mut Process, message: impl Serialize) -> Result<Answer, Error> {
         let request = Frame { message, parts: Vec::<Vec<u8>>::new() };
         let answer = process.ask(&request, 0, self.limit, &self.stop);
@@ -98,31 +98,31 @@ impl Program {
     }
 }
 
-/// A device in another process. What takes the process down, or hangs, costs the operation that was being asked; the next
-/// one is asked of a new process.
+/// A device in another process. A crash or a hang costs only the operation in progress; the next one goes to a new
+/// process.
 pub struct RemoteDevice {
     described: Described,
     operations: OperationSet,
-    /// What the device said last of the time its kernels ran.
+    /// The kernel time that the device last reported.
     kernel_ns: Mutex<Option<u64>>,
     link: Arc<Link>,
 }
 
 impl RemoteDevice {
-    /// Opens the device of a selector, in a process that is started now.
+    /// Opens the device with a selector, in a process started now.
     ///
     /// # Errors
-    /// If the program does not start or has no such device, or what it answers instead.
+    /// If the program does not start or has no such device, or the error that it answers.
     pub fn open(program: Program, selector: &str) -> Result<Self, Error> {
         let (described, process) = program.described(selector)?;
         Ok(Self::of(program, process, described, selector))
     }
 
-    /// A device of a program that has devices of its own, in a process that is started now; its free sizes are fixed. It goes by
-    /// the name `shown` here, and by the selector there.
+    /// Opens a device of a program that has its own devices, in a process started now; its free sizes are fixed. It is
+    /// called `shown` here, and goes by the selector in the program.
     ///
     /// # Errors
-    /// If the program does not start, has no such device any more, or what it answers instead.
+    /// If the program does not start or no longer has this device, or the error that it answers.
     pub fn of_program(program: Program, selector: &str, sizes: &Sizes, shown: &str) -> Result<Self, Error> {
         let (found, process) = program.found(None)?;
         let missing = || Error::unsupported(format!("the program has no device `{selector}` any more"));
@@ -140,7 +140,7 @@ impl RemoteDevice {
         Self { described, operations, kernel_ns: Mutex::default(), link }
     }
 
-    /// Tells how the device has fared, also when somebody else owns it.
+    /// Returns a handle that tells how the device has fared, even while something else owns the device.
     #[must_use]
     pub fn health(&self) -> Health {
         Health(self.link.clone())
@@ -152,20 +152,20 @@ impl RemoteDevice {
 pub struct Health(Arc<Link>);
 
 impl Health {
-    /// How many operations ended the device's process or hung, or lost the device.
+    /// The number of operations that ended the device's process, hung, or lost the device.
     #[must_use]
     pub fn falls(&self) -> usize {
         self.0.lock().fallen.len()
     }
 
-    /// Why nothing more is asked of the device, if so.
+    /// Why the device is not asked again, if so.
     #[must_use]
     pub fn gave_up(&self) -> Option<String> {
         self.0.lock().gave_up()
     }
 }
 
-/// The way to a process that is started when it is needed.
+/// The connection to a process that is started when needed.
 struct Link {
     program: Program,
     /// The device's selector.
@@ -176,11 +176,11 @@ struct Link {
 #[derive(Default)]
 struct State {
     process: Option<Process>,
-    /// The operation or scalar mode that was asked last.
+    /// The operation or scalar mode of the last request.
     asked: String,
-    /// What ended the process or hung, and how.
+    /// The operations that ended the process or hung, with the error of each.
     fallen: BTreeMap<String, Error>,
-    /// How many of those followed one another.
+    /// The number of those that were consecutive.
     in_a_row: usize,
 }
 
@@ -193,11 +193,11 @@ impl State {
 
 impl Link {
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
-        // A thread that panicked while it held the lock left a state that is valid at every step.
+        // The state is valid at every step, so it remains usable if a thread panicked while it held the lock.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks about `name`, an operation or a scalar mode.
+    /// Sends a request about `name`, an operation or a scalar mode.
     fn ask(&self, name: &str, message: Request, parts: Vec<&[u8]>, most_bytes: usize) -> Result<Frame<Answer>, Error> {
         let state = &mut *self.lock();
         if state.asked != name {
@@ -239,7 +239,7 @@ impl Link {
         Err(error)
     }
 
-    /// Asks for `len` elements.
+    /// Sends a request whose answer is `len` elements.
     fn elements(
         &self,
         name: &str,
@@ -296,7 +296,7 @@ impl Device for RemoteDevice {
     }
 }
 
-/// Dots one by one are left to models of this process, which answer without a message; of a program tiles are asked.
+/// Single dots are left to models in this process, which answer without a message; other programs are asked for tiles.
 impl Matrices for RemoteDevice {
     fn multiply(&self, operation: &Operation, operands: &GemmOperands<'_>) -> Result<Option<Elements>, Error> {
         let GemmOperands { m, n, k, a, b, c, scale_a, scale_b } = *operands;
@@ -350,7 +350,7 @@ impl Timing for RemoteDevice {
 
     fn time(&self, operation: &Operation, load: &Load<'_>) -> Result<Timed, Error> {
         let message = time_request(&self.link.device, operation, load);
-        // How many chains there are is for the device to say.
+        // The device decides how many chains there are.
         let parts = parts_of_batch(load.operands);
         let Frame { message, parts } = self.link.ask(&operation.id.to_string(), message, parts, MOST_TIMED_BYTES)?;
         match message {
@@ -370,10 +370,10 @@ impl Timing for RemoteDevice {
     }
 }
 
-/// The name under which falls of a library are counted.
+/// The name under which failures of a library are counted.
 const LIBRARY: &str = "the library";
 
-/// The most bytes of sums that a timed load may return: those of a million chains of the largest tiles in use.
+/// The most bytes of sums that a timed load may return: enough for a million chains of the largest tiles in use.
 const MOST_TIMED_BYTES: usize = u32::MAX as usize;
 
 /// A library that multiplies in another process.
@@ -413,7 +413,7 @@ fn noted(place: &Mutex<Option<u64>>) -> Option<u64> {
     *place.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The only part of an answer, as elements.
+/// Decodes the only part of an answer.
 pub(super) fn one_part(format: Format, parts: Vec<Vec<u8>>) -> Result<Elements, Error> {
     let count = parts.len();
     let [part] = <[Vec<u8>; 1]>::try_from(parts)
@@ -421,7 +421,7 @@ pub(super) fn one_part(format: Format, parts: Vec<Vec<u8>>) -> Result<Elements, 
     Elements::from_bytes(format, part).map_err(|error| Error::driver(error.to_string()))
 }
 
-/// An answer to another question.
+/// The error for an answer of the wrong kind.
 fn unexpected(answer: Answer) -> Error {
     match answer {
         Answer::Failed { kind, message } => Error::new(kind, message),

@@ -12,18 +12,18 @@ pub struct ScreenRecord {
     pub device: String,
     /// The operation.
     pub operation: OperationId,
-    /// The number of tiles given, of all blocks.
+    /// The number of tiles sent, over all blocks.
     pub tiles: usize,
     /// The digest of D of each block, in hex.
     pub digests: Vec<String>,
     /// How long each unit computes, in milliseconds.
     pub duration_ms: u64,
-    /// Passes over all blocks, at the most.
+    /// Passes over all blocks, at most.
     pub passes: u64,
-    /// The unit that works; all, if it is absent.
+    /// The unit to screen; all units if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unit: Option<u32>,
-    /// What is made wrong.
+    /// The error to inject.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inject: Option<Injection>,
     #[serde(skip)]
@@ -31,7 +31,7 @@ pub struct ScreenRecord {
 }
 
 impl ScreenRecord {
-    /// A drill of a device.
+    /// Describes a drill of a device.
     pub(super) fn new(device: &str, operation: &OperationId, drill: &Drill<'_>) -> Self {
         Self {
             device: device.to_owned(),
@@ -49,7 +49,7 @@ impl ScreenRecord {
     /// Reads the digests.
     ///
     /// # Errors
-    /// [`Error::is_invalid`] if one is not a number of 64 bits in hex.
+    /// [`Error::is_invalid`] if one is not a 64-bit number in hex.
     pub(super) fn read(mut self) -> Result<Self, Error> {
         let word = |text: &String| {
             u64::from_str_radix(text, 16)
@@ -59,7 +59,7 @@ impl ScreenRecord {
         Ok(self)
     }
 
-    /// The drill with its operands, once the digests were [read](Self::read).
+    /// Returns the drill with its operands; the digests must have been [read](Self::read).
     pub(super) fn drill<'a>(&'a self, operands: &'a TileBatch) -> Drill<'a> {
         Drill {
             operands,
@@ -75,25 +75,25 @@ impl ScreenRecord {
 /// [`Screened`] without the elements of its wrong blocks, which follow as parts of the message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ScreenedRecord {
-    /// Which unit, if they can be told apart.
+    /// The unit, if units can be told apart.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unit: Option<u32>,
-    /// Whether it is certain that this unit computed.
+    /// Whether this unit is certain to have done the computation.
     #[serde(default)]
     pub pinned: bool,
-    /// Blocks that were computed.
+    /// Blocks computed.
     pub blocks: u64,
-    /// Those whose digest was wrong.
+    /// Blocks whose digest was wrong.
     pub wrong: u64,
-    /// How long it took, in nanoseconds.
+    /// The time taken, in nanoseconds.
     pub elapsed_ns: f64,
-    /// Pass and block of each wrong block that is kept.
+    /// The pass and block of each wrong block that is kept.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<(u64, usize)>,
 }
 
 impl ScreenedRecord {
-    /// What units computed, and the elements of the wrong blocks that are kept, in their order.
+    /// Splits results into records and the elements of the wrong blocks that are kept, in order.
     pub(super) fn split(found: Vec<Screened>) -> (Vec<Self>, Vec<Elements>) {
         let mut parts = Vec::new();
         let units = found
@@ -107,10 +107,10 @@ impl ScreenedRecord {
         (units, parts)
     }
 
-    /// What units computed, from the records and the parts that followed them.
+    /// Joins records with the parts that followed them.
     ///
     /// # Errors
-    /// If there are more or fewer parts than wrong blocks, or one is not of the format.
+    /// If the number of parts differs from the number of wrong blocks kept, or a part is not of the format.
     pub(super) fn join(units: Vec<Self>, parts: Vec<Vec<u8>>, format: Format) -> Result<Vec<Screened>, Error> {
         let (given, wanted) = (parts.len(), units.iter().map(|unit| unit.kept.len()).sum::<usize>());
         if given != wanted {

@@ -2,10 +2,10 @@
 
 use mxprobe_api::{Error, Operation, OperationId, Shape};
 
-/// What stands for a size in the id of an operation that leaves it open.
+/// Marks an open size in the id of an operation.
 const FREE: char = '*';
 
-/// The sizes of an operation that nobody fixed: enough products for a tree of sums to show, and few elements.
+/// The default for open sizes: enough products to show a summation tree, with few elements.
 pub const USUAL: Shape = Shape { m: 8, n: 8, k: 16 };
 
 /// An operation that leaves sizes open: `gemm.m*n*k*.f32.bf16.bf16.f32`.
@@ -13,24 +13,24 @@ pub const USUAL: Shape = Shape { m: 8, n: 8, k: 16 };
 pub struct FreeOperation {
     /// Its id, with `*` for some of the sizes.
     pattern: String,
-    /// The operation with each open size 1.
+    /// The operation with each open size set to 1.
     least: Operation,
 }
 
-/// The sizes that somebody wants.
+/// The requested sizes.
 #[derive(Clone, Debug, Default)]
 pub struct Sizes {
-    /// Of every operation that leaves sizes open.
+    /// For every operation that leaves sizes open.
     pub shape: Option<Shape>,
-    /// Ids that fix the sizes of operations.
+    /// Ids that fix the sizes of individual operations.
     pub ids: Vec<OperationId>,
 }
 
 impl FreeOperation {
-    /// Reads the id of an operation; `None` if it leaves nothing open.
+    /// Parses the id of an operation; `None` if it leaves no size open.
     ///
     /// # Errors
-    /// If it would be no id with sizes in place of `*`.
+    /// If it is not a valid id with sizes in place of `*`.
     pub fn read(pattern: &str) -> Result<Option<Self>, Error> {
         if !pattern.contains(FREE) {
             return Ok(None);
@@ -39,7 +39,7 @@ impl FreeOperation {
         Ok(Some(Self { pattern: pattern.to_owned(), least }))
     }
 
-    /// The same with what else is known of it.
+    /// Returns the same operation with further fields set.
     #[must_use]
     pub fn described(mut self, of: impl FnOnce(&mut Operation)) -> Self {
         of(&mut self.least);
@@ -52,7 +52,8 @@ impl FreeOperation {
         &self.pattern
     }
 
-    /// The operations of these sizes: those whose ids were named; where none was, or a shape was, that of the shape.
+    /// The operations with these sizes: one for each matching id, and one with the shape if a shape is given or no id
+    /// matches.
     #[must_use]
     pub fn of(&self, sizes: &Sizes) -> Vec<Operation> {
         let named = sizes.ids.iter().filter(|id| self.id(id.shape).as_ref() == Some(id));
@@ -68,7 +69,7 @@ impl FreeOperation {
     }
 }
 
-/// The id that a pattern is with these sizes where it leaves them open.
+/// Replaces the open sizes of a pattern and parses the result as an id.
 fn fixed(pattern: &str, Shape { m, n, k }: Shape) -> Result<OperationId, Error> {
     let mut words: Vec<String> = pattern.split('.').map(str::to_owned).collect();
     if let Some(shape) = words.get_mut(1) {

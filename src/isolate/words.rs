@@ -1,4 +1,4 @@
-//! What a child process says outside of the protocol: its last lines, fit to be shown.
+//! A child process's output outside the protocol: keeps its last lines in displayable form.
 
 use std::{
     collections::VecDeque,
@@ -6,7 +6,8 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-/// Hands over every line, without its end, until `each` returns `false`; a line longer than `longest_bytes` in pieces.
+/// Calls `each` with every line, without its newline, until it returns `false`; a line longer than `longest_bytes` is
+/// split.
 pub(super) fn lines(stream: impl Read, longest_bytes: usize, mut each: impl FnMut(&[u8]) -> bool) {
     let mut reader = BufReader::new(stream);
     let mut line = Vec::new();
@@ -20,18 +21,18 @@ pub(super) fn lines(stream: impl Read, longest_bytes: usize, mut each: impl FnMu
     }
 }
 
-/// The last lines that somebody said, fit to be shown.
+/// The last lines of a stream, in displayable form.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Words(Arc<Mutex<VecDeque<String>>>);
 
-/// How many lines are kept: a driver may say its reason a few lines before its end.
+/// How many lines are kept: a driver may print the reason a few lines before it exits.
 const KEPT_LINES: usize = 4;
 
-/// How much of a line is kept.
+/// How many characters of a line are kept.
 const KEPT_CHARACTERS: usize = 300;
 
 impl Words {
-    /// Keeps a line, if there is anything in it; returns it as it can be shown.
+    /// Keeps a line unless it is empty; returns it in displayable form.
     pub(super) fn hear(&self, line: &[u8]) -> Option<String> {
         let line = shown(line);
         if line.is_empty() || line.starts_with("note: run with `RUST_BACKTRACE") {
@@ -52,7 +53,7 @@ impl Words {
     }
 }
 
-/// A line without what would move a terminal's cursor, and not longer than people read.
+/// Shortens a line and escapes control characters, which could move a terminal's cursor.
 fn shown(line: &[u8]) -> String {
     let head = &line[..line.len().min(4 * KEPT_CHARACTERS)];
     let text = String::from_utf8_lossy(head);

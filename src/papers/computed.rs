@@ -1,10 +1,10 @@
-//! What was computed.
+//! A computed answer.
 
-/// What was computed.
+/// A computed answer, compared with the printed one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Computed {
-    /// In words.
+    /// The answer in words.
     pub text: String,
-    /// Whether it is what is printed.
+    /// Whether it agrees with what is printed.
     pub agrees: bool,
 }

@@ -1,4 +1,4 @@
-//! Papers as data.
+//! Papers as data files.
 
 use serde::Deserialize;
 
@@ -17,15 +17,15 @@ pub(super) const TEXTS: [&str; 5] = [
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Paper {
-    /// The name by which it is asked for.
+    /// The name that selects it.
     pub name: String,
-    /// Its title.
+    /// The title.
     pub title: String,
-    /// Authors, where it appeared and when.
+    /// The authors, the publication and the year.
     pub reference: String,
-    /// Its sections, tables and figures, in their order.
+    /// Its sections, tables and figures, in order.
     pub section: Vec<Section>,
-    /// What it prints.
+    /// The numbers that it prints.
     pub item: Vec<Item>,
 }
 
@@ -33,11 +33,11 @@ pub struct Paper {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Section {
-    /// `3.1.2`, `Table 3`.
+    /// Its number or name: `3.1.2`, `Table 3`.
     pub place: String,
-    /// What it is about.
+    /// The subject.
     pub about: String,
-    /// Why it has no items, if it has none.
+    /// The reason why it has no items, if it has none.
     pub none: Option<String>,
 }
 
@@ -45,22 +45,22 @@ pub struct Section {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Item {
-    /// Where it stands: the place of a section.
+    /// The `place` of the section that contains it.
     pub place: String,
-    /// What was asked.
+    /// The question.
     pub asked: String,
-    /// What is printed, as the paper has it.
+    /// The printed answer, as in the paper.
     pub printed: String,
-    /// The model of the unit that it was asked of, if it was one.
+    /// The model of the unit that the question is about, if any.
     pub unit: Option<String>,
-    /// Why what is computed differs, if it does.
+    /// The reason why the computed answer differs, if it does.
     pub why: Option<String>,
-    /// How it is computed.
+    /// How the answer is computed.
     pub check: Check,
 }
 
 impl Paper {
-    /// Reads one of the files of this program.
+    /// Parses one of the program's files.
     pub(super) fn parse(text: &str) -> Self {
         toml::from_str(text).unwrap_or_else(|error| panic!("a paper is not well formed: {error}"))
     }

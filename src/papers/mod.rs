@@ -1,8 +1,8 @@
-//! What papers on matrix units print, and what is computed here.
+//! Papers on matrix units: their printed numbers, and the same numbers computed here.
 //!
-//! A paper is a data file (`data/NAME.toml`): its sections, tables and figures, and every number that they print, with a
-//! [`Check`] that computes it again: on the unit that the paper is about, as a model, or on any device. What differs has its
-//! reason in the data; a difference without one is an error of the paper, of a model or of this program.
+//! A paper is a data file (`data/NAME.toml`): its sections, tables and figures, and every number that they print, with
+//! a [`Check`] that computes it again, on a model of the paper's unit or on any device. The data gives a reason for
+//! each number that differs; a difference without one is an error of the paper, of a model or of this program.
 
 mod checks;
 mod computed;
@@ -25,24 +25,24 @@ use crate::{
     session::Asked,
 };
 
-/// The papers, in the order of their years.
+/// All papers, in the order of their years.
 #[must_use]
 pub fn all() -> &'static [Paper] {
     static ALL: LazyLock<Vec<Paper>> = LazyLock::new(|| file::TEXTS.iter().map(|text| Paper::parse(text)).collect());
     &ALL
 }
 
-/// The paper of a name.
+/// The paper with this name.
 #[must_use]
 pub fn named(name: &str) -> Option<&'static Paper> {
     all().iter().find(|paper| paper.name.eq_ignore_ascii_case(name))
 }
 
-/// Computes every number of a paper; on this device, if there is one, instead of the models of the units that the paper asks.
-/// `before` hears of each item.
+/// Computes every number of a paper, on this device if there is one, otherwise on models of the paper's units. `before`
+/// is called before each item.
 ///
 /// # Errors
-/// If it says so.
+/// The errors of `before`.
 pub fn check<E>(
     paper: &Paper,
     device: Option<&Asked>,
@@ -74,7 +74,7 @@ fn answer(item: &Item, device: Option<&Asked>) -> PaperItem {
     let target = Target { unit: item.unit.as_deref(), device };
     let (computed, verdict, reason) = match item.check.compute(&target) {
         Ok(Computed { text, agrees: true }) => (text, Verdict::Equal, None),
-        // The reason belongs to the unit of the paper; another device may differ for any.
+        // The reason applies to the paper's unit; another device may differ for any reason.
         Ok(Computed { text, agrees: false }) if device.is_none() || item.unit.is_none() => match &item.why {
             Some(why) => (text, Verdict::Explained, Some(why.clone())),
             None => (text, Verdict::Differs, None),

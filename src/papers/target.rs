@@ -1,4 +1,4 @@
-//! Who computes what a paper prints.
+//! The unit or device that computes what a paper prints.
 
 use mxprobe_api::{Error, Operation, execute};
 use mxprobe_models::Model;
@@ -8,20 +8,20 @@ use crate::{
     session::{Asked, matches},
 };
 
-/// The unit that a paper asks, or a device in its place.
+/// The unit that a paper asks about, or a device in its place.
 #[derive(Clone, Copy)]
 pub struct Target<'a> {
     /// The model of the unit.
     pub unit: Option<&'a str>,
-    /// What is asked instead.
+    /// The device to use instead.
     pub device: Option<&'a Asked>,
 }
 
 impl Target<'_> {
-    /// Who is asked.
+    /// The device to ask, which may be a model.
     ///
     /// # Errors
-    /// If it is a model that there is none of, or nobody.
+    /// If the model does not exist, or neither a unit nor a device is named.
     pub fn asked(&self) -> Result<Asked, Error> {
         if let Some(device) = self.device {
             return Ok(device.clone());
@@ -29,26 +29,26 @@ impl Target<'_> {
         self.model().map(|model| Asked::of_model(&model))
     }
 
-    /// The model of the unit that the paper asks.
+    /// The model of the unit that the paper asks about.
     ///
     /// # Errors
-    /// If there is none.
+    /// If no unit is named, or the model does not exist.
     pub fn model(&self) -> Result<Model, Error> {
         let name = self.unit.ok_or_else(|| Error::invalid("no unit is named"))?;
         mxprobe_models::load(name)
     }
 
-    /// The operation of a pattern; on another device than the paper's, if it has none of it, the first of the same formats
-    /// that takes as many products. `formats` are those of D, A, B and C.
+    /// The operation that matches a pattern and takes at least `products` products. If another device than the paper's
+    /// has none, returns the first operation with the pattern's formats (of D, A, B and C).
     ///
     /// # Errors
-    /// `Unsupported` if there is none.
+    /// `Unsupported` if no operation fits.
     pub fn operation(&self, asked: &Asked, pattern: &str, products: usize) -> Result<Operation, Error> {
         let operations = asked.device.operations();
         let fits = |operation: &&Operation| operation.id.shape.sizes().2 >= products;
         let is_meant = |operation: &&Operation| matches(pattern, &operation.id.to_string());
         let found = operations.values().filter(fits).find(is_meant).or_else(|| {
-            // The formats are what follows the shape: `*m16n8k8.f32.f16.f16.f32`.
+            // The formats follow the shape: `*m16n8k8.f32.f16.f16.f32`.
             let formats = pattern.split_once('.')?.1;
             let same = |operation: &&Operation| matches(&format!("*.{formats}"), &operation.id.to_string());
             self.device.and_then(|_| operations.values().filter(fits).find(same))
@@ -58,10 +58,10 @@ impl Target<'_> {
         found.cloned().ok_or_else(none)
     }
 
-    /// D of these dots.
+    /// The results of these dots.
     ///
     /// # Errors
-    /// What the device says.
+    /// The errors of the device.
     pub fn dots(&self, asked: &Asked, operation: &Operation, dots: &[Dot]) -> Result<Vec<u64>, Error> {
         let (batch, places) = pack(operation, dots);
         let d = execute(asked.device.as_ref(), operation, &batch)?;

@@ -2,7 +2,7 @@ use std::{collections::BTreeSet, convert::Infallible};
 
 use super::*;
 
-/// The sections, tables and figures of each paper, and how many numbers it has at least.
+/// The sections, tables and figures of each paper, and the least number of its items.
 const CONTENTS: [(&str, &[&str], usize); 5] = [
     (
         "nvidia",
@@ -127,7 +127,7 @@ fn another_device_is_asked_in_place_of_the_paper_s_and_its_differences_are_not_e
     assert_eq!((bits.verdict, bits.computed.contains("25 fraction bits")), (Verdict::Differs, true), "{bits:?}");
     let subnormal = record.items().find(|item| item.asked.starts_with("c11 = 2^-149")).unwrap();
     assert_eq!(subnormal.verdict, Verdict::Equal, "{subnormal:?}");
-    // A unit that multiplies none of the formats is no failure.
+    // A unit that does not multiply any of the formats is not a failure.
     let cpu = Asked::of_model(&mxprobe_models::load("arm").unwrap());
     let record = checked(paper, Some(&cpu));
     let subnormal = record.items().find(|item| item.asked.starts_with("c11 = 2^-149")).unwrap();

@@ -1,4 +1,4 @@
-//! Bars, one below the other, that begin at zero.
+//! Horizontal bars on a common axis that starts at zero.
 
 use std::fmt::Write as _;
 
@@ -8,12 +8,12 @@ use super::{
 };
 use crate::plain::escaped_line;
 
-/// Bars of one unit.
+/// A bar chart; all bars have the same unit.
 #[derive(Clone, Debug)]
 pub struct Bars {
-    /// What they show.
+    /// The title.
     pub title: String,
-    /// What a bar counts.
+    /// The unit of the lengths.
     pub unit: String,
     /// From top to bottom.
     pub bars: Vec<Bar>,
@@ -22,28 +22,28 @@ pub struct Bars {
 /// A bar.
 #[derive(Clone, Debug)]
 pub struct Bar {
-    /// What it is of.
+    /// The label.
     pub label: String,
-    /// How long it is.
+    /// The length.
     pub length: Length,
-    /// A mark across the bar, as a second length.
+    /// An optional mark across the bar, at this length.
     pub mark: Option<f64>,
 }
 
-/// The length of a bar, in units of the plot, zero or more.
+/// The length of a bar, in units of the plot; zero or more.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Length {
-    /// So long.
+    /// A known length.
     Of(f64),
-    /// Without end: drawn beyond the axis, with an arrow.
+    /// Unbounded: drawn beyond the axis, with an arrow.
     Endless {
-        /// It is known to be no shorter.
+        /// The length is known to be at least this.
         at_least: f64,
     },
 }
 
 impl Length {
-    /// What the axis must reach for it.
+    /// The value that the axis must reach for this length.
     fn known(self) -> f64 {
         match self {
             Self::Of(length) | Self::Endless { at_least: length } => length,
@@ -51,23 +51,23 @@ impl Length {
     }
 }
 
-/// The share of the width that the axis has, in percent; the rest is for the number behind the longest bar.
+/// The share of the width that the axis takes, in percent; the rest is for the number after the longest bar.
 const AXIS: f64 = 64.0;
-/// Where a bar without end stops, in percent of the width, and its arrow begins.
+/// Where an unbounded bar stops and its arrow begins, in percent of the width.
 const BEYOND: f64 = 67.0;
 /// The arrow's length, in pixels.
 const ARROW: usize = 9;
-/// Height of a line of a label, of a bar with what is around it, and of the axis below all.
+/// The height of a label's line, of a bar with its margins, and of the area below the bars, in pixels.
 const LINE: usize = 15;
 const BAR: usize = 22;
 const BELOW: usize = 38;
 /// Pixels between a bar and its number.
 const TEXT_GAP: usize = 7;
-/// Letters that a phone has room for.
+/// Characters that fit into a line on a phone.
 const LABEL: usize = 46;
 
 impl Bars {
-    /// A figure for a page, as wide as there is room: lengths are shares of the width, so that texts keep their size.
+    /// Draws a figure for a page that fills the width: lengths are shares of the width, so that texts keep their size.
     #[must_use]
     pub fn figure(&self) -> String {
         let longest =
@@ -139,7 +139,7 @@ impl Bars {
     }
 }
 
-/// A label in lines that a phone has room for, broken behind a dot or a space; a word that is longer stays whole.
+/// Splits a label into lines that fit on a phone, broken after a dot or a space; a longer word is not broken.
 fn lines(label: &str) -> Vec<&str> {
     let mut lines = Vec::new();
     let mut rest = label;

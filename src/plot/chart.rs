@@ -1,4 +1,4 @@
-//! Curves on panels side by side, named where they end: a part of a page, or a file of its own.
+//! Curves on panels side by side, labelled where they end: part of a page, or a file of its own.
 
 use std::fmt::Write as _;
 
@@ -11,24 +11,24 @@ use crate::plain::escaped_line;
 /// Panels that share their axes.
 #[derive(Clone, Debug)]
 pub struct Chart {
-    /// What it shows.
+    /// The title.
     pub title: String,
-    /// What runs along x.
+    /// The name of the x axis.
     pub x_name: String,
-    /// What runs along y.
+    /// The name of the y axis.
     pub y_name: String,
-    /// Of every panel.
+    /// The x axis of every panel.
     pub x: Scale,
-    /// Of every panel.
+    /// The y axis of every panel.
     pub y: Scale,
-    /// From left to right.
+    /// The panels, from left to right.
     pub panels: Vec<Panel>,
 }
 
 /// A panel: its title, and curves.
 #[derive(Clone, Debug)]
 pub struct Panel {
-    /// What is particular to it.
+    /// The panel's own title.
     pub title: String,
     /// Its curves.
     pub curves: Vec<Curve>,
@@ -37,44 +37,44 @@ pub struct Panel {
 /// A curve.
 #[derive(Clone, Debug)]
 pub struct Curve {
-    /// What it is of: stands where it ends.
+    /// The name, shown where the curve ends.
     pub name: String,
     /// Curves of one kind have one colour and one mark, in every panel.
     pub kind: String,
-    /// It is of something that does not exist.
+    /// Whether the curve is dashed: its subject does not exist.
     pub dashed: bool,
-    /// x and y. What a scale has no place for is left out.
+    /// The points as (x, y). Points that a scale cannot show are left out.
     pub points: Vec<(f64, f64)>,
 }
 
-/// Width and least height of a panel's axes, and what is around them, in SVG's units.
+/// The width and minimum height of a panel's axes, and the margins around them, in SVG units.
 const WIDTH: f64 = 330.0;
 const HEIGHT: f64 = 300.0;
 const LEFT: f64 = 70.0;
 const TOP: f64 = 34.0;
 const BELOW: f64 = 48.0;
-/// What stands above the panels of a file.
+/// The height of a file's heading.
 const HEADING: f64 = 28.0;
-/// The names behind the curves: how far from the axes, how wide; a line of them, its letters.
+/// The names after the curves: their distance from the axes, their width, the height of a line, and its characters.
 const LEADER: f64 = 22.0;
 const NAMES: f64 = 186.0;
 const LINE: f64 = 14.0;
 const LETTERS: usize = 20;
-/// Between two names.
+/// The gap between two names.
 const GAP: f64 = 3.0;
-/// How much more height than that of all names the axes have, so that most names stand near their curves.
+/// The height of the axes relative to that of all names, at least, so that most names are close to their curves.
 const ROOM: f64 = 1.3;
-/// A panel with all that is around it.
+/// The width of a panel with its margins.
 const PANEL: f64 = LEFT + WIDTH + NAMES;
 
-/// Where the name of a curve stands.
+/// The label of a curve.
 struct Name<'a> {
     lines: Vec<&'a str>,
     kind: usize,
     dashed: bool,
     /// Where the curve ends.
     end: (f64, f64),
-    /// The middle of its lines.
+    /// The vertical centre of its lines.
     y: f64,
 }
 
@@ -85,7 +85,7 @@ impl Name<'_> {
 }
 
 impl Chart {
-    /// A file.
+    /// Draws the chart as a file.
     #[must_use]
     pub fn svg(&self) -> String {
         let height = self.height();
@@ -109,7 +109,7 @@ impl Chart {
         out
     }
 
-    /// A figure for a page: panels stand beside each other if there is room.
+    /// Draws a figure for a page: panels are side by side if there is room.
     #[must_use]
     pub fn figure(&self) -> String {
         let height = self.height();
@@ -131,7 +131,7 @@ impl Chart {
         out
     }
 
-    /// The height of the axes: the names of every panel have room beside them.
+    /// The height of the axes, so that the names of every panel fit next to them.
     fn height(&self) -> f64 {
         let names =
             |panel: &Panel| panel.curves.iter().map(|curve| wrapped(&curve.name).len() as f64 * LINE + GAP).sum();
@@ -149,7 +149,7 @@ impl Chart {
         kinds.iter().position(|kind| *kind == curve.kind).unwrap_or(0) % KINDS
     }
 
-    /// A panel, with all that is around its axes.
+    /// Draws a panel with its axes, curves and names.
     fn panel(&self, out: &mut String, panel: &Panel, height: f64) {
         let _ = writeln!(out, "<g transform=\"translate({LEFT},{TOP})\">");
         self.axes(out, height);
@@ -196,7 +196,7 @@ impl Chart {
     }
 }
 
-/// Moves names apart, each as little as may be from where its curve ends, and none beyond the axes.
+/// Moves names apart, each as little as possible from where its curve ends, and none beyond the axes.
 fn spread(names: &mut [Name<'_>], height: f64) {
     names.sort_by(|left, right| left.end.1.total_cmp(&right.end.1));
     let mut top = 0.0;
@@ -211,7 +211,7 @@ fn spread(names: &mut [Name<'_>], height: f64) {
     }
 }
 
-/// A name, and a line to it from the end of its curve.
+/// Draws a name, and a line to it from the end of its curve.
 fn name(out: &mut String, name: &Name<'_>) {
     let Name { kind, end: (x, y), .. } = *name;
     let dashed = if name.dashed { " dashed" } else { "" };
@@ -229,7 +229,7 @@ fn name(out: &mut String, name: &Name<'_>) {
     }
 }
 
-/// A name in lines that have room beside the axes; a word that is longer is broken.
+/// Splits a name into lines that fit next to the axes; a longer word is broken.
 fn wrapped(name: &str) -> Vec<&str> {
     let mut lines = Vec::new();
     let mut rest = name.trim();

@@ -1,8 +1,8 @@
-//! Plots as SVG, in light and dark: [`Bars`], [`Strips`] of bits and summation [`Trees`] as parts of a page, a [`Chart`] of
-//! curves as a part of a page or a file.
+//! Plots as SVG, in light and dark: [`Bars`], [`Strips`] of bits and summation [`Trees`] as parts of a page, and a
+//! [`Chart`] of curves as part of a page or a file.
 //!
-//! What is drawn is data; one module draws scales, ticks and texts for all of them. Texts may come from anywhere: they are
-//! escaped, and characters that would act are written out.
+//! The plots are data; one module draws scales, ticks and texts for all of them. Texts may come from anywhere, so they
+//! are escaped, and control characters are written out.
 
 mod bars;
 mod chart;
@@ -19,8 +19,8 @@ pub use strips::{Ends, Kept, Strip, Strips};
 pub use sum::Sum;
 pub use trees::{Tree, Trees};
 
-/// The colours of everything that is shown in a browser, as CSS variables, for light and dark.
+/// The colours of everything shown in a browser, as CSS variables, for light and dark.
 pub const PALETTE: &str = include_str!("palette.css");
 
-/// How plots look, in terms of [`PALETTE`].
+/// The style of plots, in terms of [`PALETTE`].
 pub const STYLE: &str = include_str!("plot.css");

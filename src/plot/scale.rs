@@ -1,21 +1,21 @@
-//! Scales: where a value stands on an axis, and which values are named there.
+//! Scales: the position of a value on an axis, and the values that are labelled there.
 
-/// What an axis reaches, and how values are spread on it.
+/// The range of an axis, and how values are spread over it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Scale {
-    /// From zero, evenly.
+    /// Linear, from zero.
     FromZero {
         /// The largest value, above zero.
         to: f64,
     },
-    /// By powers of ten.
+    /// Logarithmic, in powers of ten.
     Decades {
         /// The exponent at the beginning.
         from: i32,
         /// The exponent at the end, larger.
         to: i32,
     },
-    /// By powers of two.
+    /// Logarithmic, in powers of two.
     Octaves {
         /// The exponent at the beginning.
         from: i32,
@@ -24,19 +24,19 @@ pub enum Scale {
     },
 }
 
-/// A value that is named on an axis.
+/// A labelled value on an axis.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Tick {
-    /// Its place, from 0 to 1.
+    /// Its position, from 0 to 1.
     pub(super) at: f64,
     pub(super) label: String,
 }
 
-/// The most steps between the named values of an axis.
+/// The most steps between the labelled values of an axis.
 const STEPS: i32 = 6;
 
 impl Scale {
-    /// The place of a value: 0 at the beginning of the axis, 1 at its end. A value that a logarithm does not take is at none.
+    /// The position of a value: 0 at the beginning of the axis, 1 at its end; `None` if the value has no logarithm.
     #[must_use]
     pub fn at(self, value: f64) -> Option<f64> {
         let at = match self {
@@ -47,7 +47,7 @@ impl Scale {
         at.is_finite().then_some(at)
     }
 
-    /// The values that are named: round numbers, or every power, every second, …
+    /// The labelled values: round numbers, or every power, every second power, …
     pub(super) fn ticks(self) -> Vec<Tick> {
         match self {
             Self::FromZero { to } => {
@@ -75,7 +75,7 @@ fn powers(from: i32, to: i32, base: &str) -> Vec<Tick> {
         .collect()
 }
 
-/// 1, 2 or 5 times a power of ten, so that no more than [`STEPS`] of it reach this far.
+/// The smallest step that is 1, 2 or 5 times a power of ten and divides `to` into at most [`STEPS`] steps.
 fn round_step(to: f64) -> f64 {
     let least = to / f64::from(STEPS);
     let power = 10f64.powf(least.log10().floor());

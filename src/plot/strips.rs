@@ -1,4 +1,4 @@
-//! Strips of bits: what an adder keeps and drops beside its largest term.
+//! Strips of bits: which bits an adder keeps and drops below its largest term.
 
 use std::fmt::Write as _;
 
@@ -8,25 +8,25 @@ use super::{
 };
 use crate::plain::escaped_line;
 
-/// Strips below each other, on one scale: the leading bit of the largest term on the left.
+/// Strips below each other, on one scale, with the leading bit of the largest term on the left.
 #[derive(Clone, Debug)]
 pub struct Strips {
-    /// What they show.
+    /// The title.
     pub title: String,
-    /// From top to bottom.
+    /// The strips, from top to bottom.
     pub strips: Vec<Strip>,
 }
 
 /// The strip of a device or an operation.
 #[derive(Clone, Debug)]
 pub struct Strip {
-    /// What adds so.
+    /// The device or operation.
     pub label: String,
     /// The fraction bits that survive alignment.
     pub kept: Kept,
-    /// Where the result's format ends, if that is known.
+    /// Where the result's format ends, if known.
     pub ends: Option<Ends>,
-    /// What becomes of the rest: `truncated, then toward zero`.
+    /// How the remaining bits are treated: `truncated, then toward zero`.
     pub words: String,
 }
 
@@ -35,9 +35,9 @@ pub struct Strip {
 pub enum Kept {
     /// This many.
     Bits(u32),
-    /// Every bit, as far as was seen, which is so far: drawn as if there was no end.
+    /// At least this many, the limit of what was tested: drawn as if there were no end.
     AtLeast(u32),
-    /// Every bit: drawn longer than any other, with an arrow, and called exact.
+    /// Every bit: drawn longer than any other, with an arrow, and labelled exact.
     All,
 }
 
@@ -50,18 +50,19 @@ pub struct Ends {
     pub bits: u32,
 }
 
-/// Columns of a figure: at least, and at most. A strip with more bits fills them all.
+/// The fewest and the most columns of a figure. A strip with more bits fills them all.
 const FEWEST: u32 = 40;
 const MOST: u32 = 160;
 /// Dropped bits that are drawn beyond the longest strip.
 const BEYOND: u32 = 6;
 /// Columns that the arrow of an exact strip takes.
 const ARROW: u32 = 2;
-/// Bits from one number of the axis to the next, or a multiple of them; numbers on a usual axis.
+/// The step between numbers on the axis, in bits; long axes use a multiple of it.
 const STEP: u32 = 8;
-/// Units of height that a strip has; its width has a unit a bit.
+/// The height of a strip, in units of the width of a bit.
 const HEIGHT: u32 = 10;
-/// In a file: pixels above the strips and from one to the next; those of names, of strips, of words and between them; of a letter.
+/// In a file, in pixels: the height above the strips and of a strip; the widths of names, bits, words, the space
+/// between them, and a letter.
 const HEAD: usize = 40;
 const LINE: usize = 22;
 const NAMES: usize = 400;
@@ -69,11 +70,11 @@ const BITS: usize = 440;
 const WORDS: usize = 400;
 const SPACE: usize = 14;
 const LETTER: usize = 8;
-/// Of a bit's unit of width, what is filled.
+/// The filled share of a bit's width.
 const FILLED: f64 = 0.88;
 
 impl Strips {
-    /// A figure for a page: as wide as there is room. Names and words are text of the page, which may wrap.
+    /// Draws a figure for a page that fills the width. Names and words are HTML text, which may wrap.
     #[must_use]
     pub fn figure(&self) -> String {
         let columns = self.columns();
@@ -87,7 +88,7 @@ impl Strips {
         out
     }
 
-    /// A file: names on the left, what becomes of other bits on the right; what is longer than its place is cut.
+    /// Draws a file: names on the left, the treatment of other bits on the right; text that does not fit is cut.
     #[must_use]
     pub fn svg(&self) -> String {
         let columns = self.columns();
@@ -137,7 +138,7 @@ impl Strips {
         (longest.min(MOST) + 1 + BEYOND).next_multiple_of(STEP).clamp(FEWEST, MOST)
     }
 
-    /// The format in which every strip's result ends, if that is one.
+    /// The format of every strip's result, if they all have the same one.
     fn end_of_all(&self) -> Option<&Ends> {
         let first = self.strips.first()?.ends.as_ref()?;
         self.strips.iter().all(|strip| strip.ends.as_ref() == Some(first)).then_some(first)
@@ -151,7 +152,7 @@ impl Strips {
         out.push_str("</svg><span></span></div>\n");
     }
 
-    /// Places of bits, and where the result's format ends.
+    /// Draws the positions of bits, and where the result's format ends.
     fn ticks(&self, out: &mut String, columns: u32) {
         let percent = |bits: u32| f64::from(bits) * 100.0 / f64::from(columns + ARROW);
         // A phone has room for as many numbers as a strip of usual length has.
@@ -162,7 +163,7 @@ impl Strips {
             text(out, (&at, "12"), Anchor::Start, "tick", &label);
         }
         if let Some(ends) = self.end_of_all().filter(|ends| ends.bits < columns) {
-            // Beside the line, on the side that has more room.
+            // Next to the line, on the side with more room.
             let at = percent(ends.bits + 1);
             let (at, anchor) = if at < 50.0 { (at, Anchor::Start) } else { (at, Anchor::End) };
             let words = format!("{} ends here, after {} bits", ends.format, ends.bits);
@@ -188,7 +189,7 @@ impl Strip {
         let _ = writeln!(out, "</svg><span><strong>{number}</strong> {}</span></div>", escaped_line(&self.words));
     }
 
-    /// How many bits are kept, in a word or two.
+    /// The number of bits kept, as text.
     fn number(&self) -> String {
         match self.kept {
             Kept::Bits(1) => "1 bit".to_owned(),
@@ -198,9 +199,9 @@ impl Strip {
         }
     }
 
-    /// The strip itself.
+    /// Draws the bits of the strip.
     fn cells(&self, out: &mut String, columns: u32) {
-        // Beside the fraction there is the leading bit.
+        // The leading bit is drawn in addition to the fraction.
         let kept = match self.kept {
             Kept::Bits(bits) => bits.saturating_add(1).min(columns),
             Kept::AtLeast(_) | Kept::All => columns,
@@ -222,7 +223,7 @@ impl Strip {
     }
 }
 
-/// The first letters of a text that has more.
+/// Shortens a text to this many letters.
 fn cut(text: &str, letters: usize) -> String {
     match text.char_indices().nth(letters) {
         Some(_) => text.chars().take(letters.saturating_sub(1)).chain(['…']).collect(),
@@ -230,7 +231,7 @@ fn cut(text: &str, letters: usize) -> String {
     }
 }
 
-/// One path for bits of a kind: boxes; a slash in the place of a bit that is dropped.
+/// Draws bits of one kind as one path: boxes, or a slash for each dropped bit.
 fn cells(out: &mut String, class: &str, bits: std::ops::Range<u32>) {
     if bits.is_empty() {
         return;
@@ -317,7 +318,7 @@ mod tests {
             let numbers = figure(vec![strip(kept, 23)]).matches("class=\"tick\"").count();
             assert!((4..=8).contains(&numbers), "{numbers} for {kept:?}");
         }
-        // What is not known to end makes no strip longer.
+        // Strips without a known end do not make the others longer.
         assert_eq!(drawn(&figure(vec![strip(Kept::Bits(13), 23), strip(Kept::AtLeast(78), 23)]), "dropped")[0], 26);
     }
 

@@ -1,13 +1,13 @@
-//! Sums, and long ones folded so that they can be drawn: what repeats is drawn once, and dots stand for the rest.
+//! Sums, with long ones folded for drawing: repeated parts are drawn once, and dots replace the rest.
 
 /// A sum, or a term of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sum {
-    /// What is added to the products.
+    /// The addend C.
     C,
-    /// The product of this k.
+    /// The product at this k.
     Product(usize),
-    /// What one addition takes.
+    /// The terms of one addition.
     Added(Vec<Sum>),
 }
 
@@ -16,26 +16,26 @@ pub enum Sum {
 pub(super) enum Drawn {
     /// A term, or dots for several terms or sums.
     Term {
-        /// What stands below it.
+        /// The label below it.
         label: String,
-        /// Dots.
+        /// Whether it is dots.
         is_many: bool,
     },
-    /// What one addition takes, sums first.
+    /// The terms of one addition, sums first.
     Added(Vec<Drawn>),
 }
 
-/// Terms that are drawn without folding.
+/// Sums with at most this many terms are drawn without folding.
 const FEW: usize = 17;
-/// The most terms of one addition, and steps of a chain, that are drawn whole in a longer sum; of more, so many at the
-/// beginning, and the last.
+/// In a longer sum, additions with at most this many terms and chains with at most this many steps are drawn whole; of
+/// longer ones, the first three and the last.
 const WHOLE: usize = 6;
 const BEGINNING: usize = 3;
-/// The deepest additions that are drawn; dots stand for what lies below.
+/// The depth to which additions are drawn; dots replace deeper ones.
 const DEEPEST: usize = 100;
 
 impl Drawn {
-    /// Additions from the terms to the result.
+    /// The number of additions on the longest path from a term to the result.
     pub(super) fn levels(&self) -> usize {
         match self {
             Self::Term { .. } => 0,
@@ -43,7 +43,7 @@ impl Drawn {
         }
     }
 
-    /// What stands below the terms.
+    /// The labels of the terms.
     #[cfg(test)]
     pub(super) fn labels(&self) -> Vec<&str> {
         match self {
@@ -53,13 +53,13 @@ impl Drawn {
     }
 }
 
-/// The sum as it is drawn: whole if it is short.
+/// Folds a sum for drawing; a short one is drawn whole.
 pub(super) fn folded(sum: &Sum) -> Drawn {
     draw(sum, sum.terms().len() <= FEW, 0)
 }
 
 impl Sum {
-    /// The terms below, in no particular order; `None` is c.
+    /// All terms of the sum, in no particular order; `None` is c.
     fn terms(&self) -> Vec<Option<usize>> {
         match self {
             Self::C => vec![None],
@@ -68,7 +68,8 @@ impl Sum {
         }
     }
 
-    /// What one addition takes: sums first, that with c before all; then terms, c last, or first if all are terms.
+    /// The terms of one addition: sums first, the one with c before the others; then single terms, c last, or first if
+    /// all are single terms.
     fn in_order(terms: &[Self]) -> (Vec<&Self>, Vec<&Self>) {
         let (mut sums, mut leaves): (Vec<&Self>, Vec<&Self>) =
             terms.iter().partition(|term| matches!(term, Self::Added(_)));
@@ -82,7 +83,7 @@ impl Sum {
         (sums, leaves)
     }
 
-    /// Whether it is a sum of the same shape, whatever the terms.
+    /// Whether the other sum has the same shape, whatever its terms.
     fn is_like(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Added(left), Self::Added(right)) => {
@@ -117,7 +118,7 @@ fn draw(sum: &Sum, is_whole: bool, depth: usize) -> Drawn {
     let (sums, leaves) = Sum::in_order(terms);
     let mut drawn: Vec<Drawn> = Vec::new();
     for (at, sum) in sums.iter().enumerate() {
-        // Sums of one shape: the first is drawn, and dots stand for each of the others.
+        // Of sums with the same shape, the first is drawn and dots replace the others.
         let is_known = sums[..at].iter().any(|before| before.is_like(sum));
         drawn.push(if is_known && !is_whole && at > 0 { span(sum) } else { draw(sum, is_whole, depth + 1) });
     }
@@ -125,7 +126,7 @@ fn draw(sum: &Sum, is_whole: bool, depth: usize) -> Drawn {
     Drawn::Added(drawn)
 }
 
-/// Dots for a sum, with its first and its last product.
+/// Dots for a sum, labelled with its first and last product.
 fn span(sum: &Sum) -> Drawn {
     let products: Vec<usize> = sum.terms().into_iter().flatten().collect();
     match (products.iter().min(), products.iter().max()) {
@@ -134,7 +135,7 @@ fn span(sum: &Sum) -> Drawn {
     }
 }
 
-/// The terms of an addition, or the first of them, dots and the last.
+/// The single terms of an addition; of many, the first ones, dots and the last.
 fn run(leaves: &[&Sum], is_whole: bool) -> Vec<Drawn> {
     if is_whole || leaves.len() <= WHOLE {
         return leaves.iter().map(|leaf| term(leaf)).collect();
@@ -143,7 +144,8 @@ fn run(leaves: &[&Sum], is_whole: bool) -> Vec<Drawn> {
     first.chain([dots(), term(leaves[leaves.len() - 1])]).collect()
 }
 
-/// Steps one after another of which each takes as many terms: the first, dots and the last; none if they are few.
+/// Folds a chain of steps with the same number of terms into the first ones, dots and the last; `None` if there are
+/// few.
 fn chain(sum: &Sum, depth: usize) -> Option<Drawn> {
     let mut steps: Vec<Vec<&Sum>> = Vec::new();
     let mut at = sum;

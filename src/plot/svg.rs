@@ -1,14 +1,14 @@
-//! The elements that every plot is made of.
+//! The SVG elements that all plots share.
 
 use std::fmt::Write as _;
 
 use crate::plain::escaped_line;
 
-/// Curves of a kind have one of so many colours, `--curve-0` and on in the palette: they stay apart for most people, after
-/// Okabe and Ito 2008, and from the paper. Each has a mark of its own.
+/// The number of curve kinds. Each has a mark and a colour, from `--curve-0` in the palette; after Okabe and Ito 2008,
+/// most people can tell the colours apart, and from the background.
 pub(super) const KINDS: usize = 8;
 
-/// The mark of a kind of curve, around a point.
+/// Draws the mark of a kind of curve at a point.
 pub(super) fn mark(out: &mut String, kind: usize, (x, y): (f64, f64)) {
     let kind = kind % KINDS;
     let shape = match kind {
@@ -24,7 +24,7 @@ pub(super) fn mark(out: &mut String, kind: usize, (x, y): (f64, f64)) {
     let _ = writeln!(out, "<path class=\"fill-{kind}\" d=\"M{x:.1} {y:.1}{shape}\"></path>");
 }
 
-/// Where a text stands beside its point.
+/// The alignment of a text relative to its point.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Anchor {
     Start,
@@ -32,7 +32,7 @@ pub(super) enum Anchor {
     End,
 }
 
-/// A text at a point; `x` and `y` may be percentages, `class` says what it is.
+/// Draws a text at a point; `x` and `y` may be percentages, `class` is the CSS class.
 pub(super) fn text(out: &mut String, (x, y): (&str, &str), anchor: Anchor, class: &str, words: &str) {
     let anchor = match anchor {
         Anchor::Start => "",
@@ -43,7 +43,7 @@ pub(super) fn text(out: &mut String, (x, y): (&str, &str), anchor: Anchor, class
     let _ = writeln!(out, "<text{class} x=\"{x}\" y=\"{y}\"{anchor}>{}</text>", escaped_line(words));
 }
 
-/// A line of the grid.
+/// Draws a grid line.
 pub(super) fn grid(out: &mut String, (from_x, from_y): (&str, &str), (to_x, to_y): (&str, &str)) {
     let _ = writeln!(out, "<line class=\"grid\" x1=\"{from_x}\" x2=\"{to_x}\" y1=\"{from_y}\" y2=\"{to_y}\"></line>");
 }

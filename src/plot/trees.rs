@@ -8,19 +8,19 @@ use super::{
 };
 use crate::plain::escaped_line;
 
-/// Trees beside each other, as many to a line as there is room for.
+/// Trees side by side, as many to a line as fit.
 #[derive(Clone, Debug)]
 pub struct Trees {
-    /// What they show.
+    /// The title.
     pub title: String,
-    /// In the order of reading.
+    /// The trees, in reading order.
     pub trees: Vec<Tree>,
 }
 
 /// The tree of a device or an operation.
 #[derive(Clone, Debug)]
 pub struct Tree {
-    /// What adds so.
+    /// The device or operation.
     pub label: String,
     /// The tree in words: `2 steps of 8 products each`.
     pub words: String,
@@ -28,7 +28,8 @@ pub struct Tree {
     pub sum: Sum,
 }
 
-/// Pixels that a term has, at least; of a letter below it; of a level, at the most and at least; of all levels.
+/// In pixels: the minimum width of a term, the width of a letter below it, the maximum and minimum height of a level,
+/// and the height of all levels.
 const SLOT: usize = 20;
 const LETTER: usize = 6;
 const LEVEL: (usize, usize) = (16, 7);
@@ -51,12 +52,12 @@ impl Trees {
     }
 }
 
-/// Where things of one tree are, in pixels.
+/// A tree that is being drawn, in pixels.
 struct Drawing {
     lines: String,
     dotted: String,
     texts: String,
-    /// Where the next term stands.
+    /// The left edge of the next term.
     next: usize,
     level: usize,
     bottom: usize,
@@ -70,7 +71,7 @@ impl Tree {
         let bottom = ABOVE + levels * level + level;
         let mut drawing =
             Drawing { lines: String::new(), dotted: String::new(), texts: String::new(), next: 0, level, bottom };
-        // The result leaves above.
+        // The result leaves at the top.
         let (x, y) = drawing.sum(&sum);
         let _ = write!(drawing.lines, "M{x} {}V{}", y.min(bottom), ABOVE - 8);
         text(&mut drawing.texts, (&(x + 4).to_string(), &(ABOVE - 4).to_string()), Anchor::Start, "", "d");
@@ -93,7 +94,7 @@ impl Tree {
 }
 
 impl Drawing {
-    /// Draws a sum, and gives where its result leaves it.
+    /// Draws a sum, and returns the point where its result leaves it.
     fn sum(&mut self, sum: &Drawn) -> (usize, usize) {
         match sum {
             Drawn::Term { label, is_many } => {
@@ -103,7 +104,7 @@ impl Drawing {
                 let (y, label_y) = (self.bottom, self.bottom + 12);
                 text(&mut self.texts, (&x.to_string(), &label_y.to_string()), Anchor::Middle, "tick", label);
                 if *is_many {
-                    // Others hang here too: a line of dots ends where one of theirs would.
+                    // Several terms hang here: a dotted line ends where one of theirs would.
                     return (x, usize::MAX);
                 }
                 (x, y)
@@ -120,7 +121,7 @@ impl Drawing {
                 }
                 let (first, last) = (ends.first().map_or(0, |end| end.0), ends.last().map_or(0, |end| end.0));
                 let _ = write!(self.lines, "M{first} {y}H{last}");
-                // A sum that others hang beside goes on where they end; one of sums, from its middle.
+                // A step of a chain continues where its last term ends; a sum of sums, from its middle.
                 let is_step = terms[1..].iter().all(|term| matches!(term, Drawn::Term { .. }));
                 (if is_step { last } else { first.midpoint(last) }, y)
             }

@@ -1,4 +1,4 @@
-//! Question 7: the range that a sum really has, against the declared type.
+//! Question 7: the actual range of a sum, compared with the declared type.
 
 use mxprobe_api::Error;
 
@@ -84,7 +84,7 @@ fn overflow_finding(
     })
 }
 
-/// Within one node: twice the top binade, less it.
+/// Within one node: doubles the top binade, then subtracts it.
 fn range_within(subject: &Subject<'_>, facts: &Facts) -> Result<Finding, Error> {
     let name = RANGE_WITHIN_BLOCK.name;
     let Some(float) = subject.id().d.as_float() else { return Ok(Finding::unsupported(name, "integers")) };
@@ -97,7 +97,7 @@ fn range_within(subject: &Subject<'_>, facts: &Facts) -> Result<Finding, Error> 
     overflow_finding(subject, name, dot, float.max_exponent(), "a sum within a block")
 }
 
-/// Over two steps of c's chain: the first one overflows, the next would bring it back.
+/// Over two steps of c's chain: the first one overflows, the second would return into the range.
 fn range_between(subject: &Subject<'_>, facts: &Facts) -> Result<Finding, Error> {
     let name = RANGE_BETWEEN_BLOCKS.name;
     let Some(float) = subject.id().d.as_float() else { return Ok(Finding::unsupported(name, "integers")) };
@@ -113,7 +113,7 @@ fn range_between(subject: &Subject<'_>, facts: &Facts) -> Result<Finding, Error>
     overflow_finding(subject, name, subject.dot(&terms), float.max_exponent(), "a sum between blocks")
 }
 
-/// Tiny products beside c = 0: how small the largest term may be before the grid stops following it.
+/// Tiny products with c = 0: how small the largest term can be before the grid stops following it.
 fn floor(subject: &Subject<'_>, facts: &Facts) -> Result<Finding, Error> {
     let name = SMALLEST_PRODUCTS.name;
     let Some(float) = subject.id().d.as_float() else { return Ok(Finding::unsupported(name, "integers")) };
@@ -161,7 +161,7 @@ fn floor(subject: &Subject<'_>, facts: &Facts) -> Result<Finding, Error> {
     Ok(Finding::measured(name, Value::parts([("kept_at", sums[kept - 1].into())]), words).with(vec![show(kept - 1)]))
 }
 
-/// Where products are lost, or that none was.
+/// The exponent at which products are lost, or that none was.
 fn compared(value: &Value) -> Value {
     if value.part("lost_at").is_none() { "kept".into() } else { value.clone() }
 }

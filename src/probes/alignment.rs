@@ -1,4 +1,4 @@
-//! Question 3: how many bits are kept when terms are aligned, and what becomes of those shifted out.
+//! Question 3: how many bits are kept when terms are aligned, and how those shifted out are treated.
 
 use mxprobe_api::Error;
 
@@ -62,7 +62,7 @@ pub(super) fn ask(subject: &Subject<'_>, facts: &mut Facts, found: &mut Vec<Find
     };
     let products = structure.site_products();
     if structure.tree.is_none() {
-        // Products of different scale blocks can lie as far apart as their scales.
+        // Products of different scale blocks can be as far apart as their scales.
         if let Some(scale) = subject.id().block_scale().filter(|scale| scale.block < subject.k()) {
             let leaves = (Leaf::C, Leaf::Product(0), Leaf::Product(scale.block));
             let gaps = scan(subject, leaves.0, leaves.1, leaves.2)?;
@@ -100,7 +100,7 @@ pub(super) fn ask(subject: &Subject<'_>, facts: &mut Facts, found: &mut Vec<Find
     Ok(())
 }
 
-/// The bits kept, in words.
+/// Formats the number of bits kept.
 fn keeps(bits: i32) -> String {
     format!("keeps {bits} fraction bits below the largest exponent")
 }
@@ -116,12 +116,12 @@ struct Gaps {
 
 fn scan(subject: &Subject<'_>, large: Leaf, opposite: Leaf, small: Leaf) -> Result<Gaps, Error> {
     let ranges = [large, opposite, small].map(|leaf| subject.exponents(leaf));
-    // Room for M + M and the like below d's largest value.
+    // Leaves room for sums such as M + M below d's largest value.
     let d_high = subject.id().d.as_float().map_or(0, mxprobe_api::FloatEncoding::max_exponent) - 3;
     let high = ranges.iter().map(|(_, high)| *high).min().unwrap_or(0).min(d_high);
     let low_of_large = ranges[0].0.max(ranges[1].0);
     let gap = (high - ranges[2].0).clamp(0, WIDEST_GAP_BITS);
-    // As wide a gap as fits, in the middle of the range where there is room.
+    // As wide a gap as fits, in the middle of the range if there is room.
     let top = (gap / 2).clamp((ranges[2].0 + gap).min(high), high).max(low_of_large);
     let value = Number::power(top);
     let base = [(large, value), (opposite, value.negated())];
@@ -132,7 +132,7 @@ fn scan(subject: &Subject<'_>, large: Leaf, opposite: Leaf, small: Leaf) -> Resu
     let mut answers = subject.ask(&dots)?;
     dots.pop();
     let bare = answers.pop().and_then(|bits| subject.d_value(bits));
-    // Some adders leave a remnant of M − M behind: s beside it may be rounded, but it is there.
+    // Some adders leave a remnant of M − M behind: s may be rounded next to it, but it is there.
     let nearest = |value: Number| value.encode(subject.id().d, mxprobe_api::Rounding::NearestEven);
     let survives = answers.iter().zip(0..).map(|(d, t)| {
         let kept = bare.and_then(|bare| bare.plus(value.scaled(-t))).map(nearest);
@@ -186,7 +186,7 @@ impl Gaps {
     }
 }
 
-/// Where every addition joins two terms: what is left of s after M + s, then −M.
+/// Every addition joins two terms: tests what is left of s after M + s, then −M.
 fn pairwise(subject: &Subject<'_>, facts: &mut Facts, structure: &Structure) -> Result<Vec<Finding>, Error> {
     let Some(leaves) = structure.pair_then_later() else {
         facts.kept = Some(Kept::All(0));
@@ -239,11 +239,11 @@ fn pairwise(subject: &Subject<'_>, facts: &mut Facts, structure: &Structure) -> 
     })
 }
 
-/// What bits below the last place do to the sum of two terms.
+/// The effect of bits below the last place on a sum of two terms.
 struct Traces {
-    /// Whether a single bit far down is seen: for (+M, +s), (+M, −s), (−M, +s), (−M, −s).
+    /// Whether a single bit far down has an effect: for (+M, +s), (+M, −s), (−M, +s), (−M, −s).
     seen: [bool; 4],
-    /// How far down a bit still changes the rounding, and whether that is as far as could be asked.
+    /// How far down a bit still changes the rounding, and whether that is the deepest that was asked.
     deepest: Option<(i32, bool)>,
     evidence: Vec<Evidence>,
 }
@@ -256,7 +256,7 @@ impl Traces {
         bits: i32,
     ) -> Result<Self, Error> {
         let top = large.leading().unwrap_or(0);
-        // Family 4 is a tie at an even place plus one bit: rounded to nearest, the bit decides.
+        // Family 4 is a tie at an even place plus one bit: under rounding to nearest, the bit decides.
         let mut dots = Vec::new();
         let mut keys = Vec::new();
         for extra in 1..=WIDEST_GAP_BITS {
@@ -306,7 +306,7 @@ impl Traces {
     }
 }
 
-/// The bits of c that are kept beside large products.
+/// The bits of c that are kept when products are large.
 fn of_c(subject: &Subject<'_>, large: Leaf, opposite: Leaf, bits: i32) -> Result<Finding, Error> {
     let gaps = scan(subject, large, opposite, Leaf::C)?;
     let kept = gaps.kept();
@@ -321,8 +321,8 @@ fn of_c(subject: &Subject<'_>, large: Leaf, opposite: Leaf, bits: i32) -> Result
     Ok(finding)
 }
 
-/// Formats whose products cannot lie far apart: c is the large term, and −c cannot be had. The bits kept show where many
-/// small products together reach the last place of the result.
+/// For formats whose products cannot be far apart: c is the large term, and −c is not available. The number of bits
+/// kept shows when many small products together reach the last place of the result.
 fn narrow(subject: &Subject<'_>, facts: &mut Facts, structure: &Structure) -> Result<Vec<Finding>, Error> {
     let products = structure.site_products();
     let count = i32::try_from(products.len()).unwrap_or(i32::MAX);
@@ -332,7 +332,7 @@ fn narrow(subject: &Subject<'_>, facts: &mut Facts, structure: &Structure) -> Re
     let precision = subject.id().d.fraction_bits().cast_signed();
     let mut dots = Vec::new();
     let mut deepest = Vec::new();
-    // 2^j products of 2^−j last places of c: they reach that place if each is kept.
+    // 2^j products of 2^−j last places of c reach that place if each is kept.
     for j in 0..=whole {
         let c = Number::power(small + precision + j);
         let mut terms = vec![(Leaf::C, c)];
@@ -377,7 +377,7 @@ fn narrow(subject: &Subject<'_>, facts: &mut Facts, structure: &Structure) -> Re
     ])
 }
 
-/// How many bits, or that nothing was lost, without how far that was seen.
+/// The number of bits, or that nothing was lost, regardless of the range tested.
 fn compared(value: &Value) -> Value {
     match value.part("exact_over") {
         Some(_) => Value::List(value.part("rounded_to_bits").cloned().into_iter().collect()),

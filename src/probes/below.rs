@@ -1,4 +1,4 @@
-//! Question 3, its second part: what becomes of the bits that are shifted out at alignment.
+//! Question 3, second part: how the bits that are shifted out at alignment are treated.
 
 use mxprobe_api::Error;
 
@@ -26,10 +26,11 @@ pub(crate) const PROBE: Probe = Probe {
     ask: Ask::Along,
 };
 
-/// What becomes of so many quarters of the grid's unit, in units; a one's complement asks whether c is negative.
+/// The result of cutting a term of so many quarters of the grid's unit, in units; a one's complement depends on c's
+/// sign.
 type Rule = fn(quarters: i32, c_is_negative: bool) -> i32;
 
-/// The rules for bits below the grid, and what each makes of a term of `quarters`/4 of the grid's unit.
+/// The rules for bits below the grid, each with its result for a term of `quarters`/4 of the grid's unit.
 const RULES: [(&str, Rule); 6] = [
     ("truncate", |quarters, _| quarters / 4),
     ("floor", |quarters, _| quarters.div_euclid(4)),
@@ -50,7 +51,7 @@ const RULES: [(&str, Rule); 6] = [
     ("ceiling", |quarters, _| -(-quarters).div_euclid(4)),
 ];
 
-/// Asks sums with one to three quarters of the lowest bit kept.
+/// Asks for sums with one to three quarters of the lowest bit kept.
 pub(super) fn ask(
     subject: &Subject<'_>,
     structure: &Structure,
@@ -69,12 +70,12 @@ pub(super) fn ask(
     let quarters = [1, 2, 3, 6, -1, -2, -3, -6];
     let mut dots = Vec::new();
     let mut keys = Vec::new();
-    // Where c is one of the three terms it is the large one, with either sign; else c is a zero of either sign.
+    // If c is one of the three terms, it is the large one, with either sign; otherwise c is a zero of either sign.
     let c_is_large = large == Leaf::C;
     for c_is_negative in [false, true] {
         let value = if c_is_large && c_is_negative { value.negated() } else { value };
         let mut base = vec![(large, value), (opposite, value.negated())];
-        // Zeros take c's sign: to a one's complement the sign of a zero product matters.
+        // Zeros take c's sign, because a one's complement depends on the sign of a zero product.
         let minus = subject.id().a.negative_zero().unwrap_or(0);
         let sign_of_c = |mut dot: Dot| {
             if c_is_negative {

@@ -1,4 +1,4 @@
-//! Question 5 where no tree shows: which products meet before c's sum is rounded.
+//! Question 5 when the tree cannot be determined: which products are added before c's sum is rounded.
 
 use mxprobe_api::Error;
 
@@ -10,8 +10,8 @@ use super::{
 };
 use crate::{dots::Dot, findings::Finding};
 
-/// Where the products' formats are too narrow for one product to swamp another: two products of half a unit in the last
-/// place of c raise c by that unit if, and only if, they are added before c's sum is rounded.
+/// For products whose formats are too narrow for one to swamp another: two products of half a unit in the last place of
+/// c raise c by that unit if and only if they are added before c's sum is rounded.
 pub(super) fn under_c(subject: &Subject<'_>, facts: &mut Facts) -> Result<Vec<Finding>, Error> {
     let tree_reason =
         "products of these formats, or of one scale block, are too close in magnitude for one to swamp another";

@@ -1,4 +1,4 @@
-//! Question 11: which instruction does the driver's code issue, and is it the matrix unit's?
+//! Question 11: which instruction does the driver's code issue, and does it belong to the matrix unit?
 
 use std::collections::BTreeMap;
 
@@ -36,7 +36,7 @@ pub(crate) const EMULATION: Probe = Probe {
     ask: Ask::Along,
 };
 
-/// Which instruction runs, and whether it is the matrix unit's.
+/// Finds which instruction runs, and whether it belongs to the matrix unit.
 fn ask(subject: &Subject<'_>) -> Vec<Finding> {
     let (device, operation) = (subject.device(), subject.operation());
     let both = |finding: &dyn Fn(&str) -> Finding| [INSTRUCTION.name, EMULATION.name].map(finding).into();
@@ -65,7 +65,7 @@ fn issued_instructions(issued: &Issued) -> Finding {
     Finding::measured(INSTRUCTION.name, value, words)
 }
 
-/// An emulation is shown by what stands in the code instead.
+/// Reports whether the operation is emulated, with the instructions that replace the matrix instruction.
 fn emulation(issued: &Issued) -> Finding {
     let is_emulated = issued.is_emulated();
     let unit = issued.unit.as_deref().map_or_else(String::new, |unit| format!(" {unit}"));

@@ -1,4 +1,4 @@
-//! What earlier questions found and later ones build on.
+//! Results of earlier questions that later ones build on.
 
 use mxprobe_api::Rounding;
 
@@ -7,14 +7,14 @@ use super::{
     tree::{Joint, Tree},
 };
 
-/// What is known so far about the operation under question.
+/// The facts known so far about the operation.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Facts {
-    /// The tree, as far as it shows.
+    /// The summation tree, as far as it is known.
     pub(super) structure: Option<Structure>,
-    /// Bits kept at the alignment of products with each other.
+    /// The bits kept when products are aligned with each other.
     pub(super) kept: Option<Kept>,
-    /// Bits of a result's fraction, its effective precision less one.
+    /// The fraction bits of a result: its effective precision minus one.
     pub(super) result_fraction_bits: Option<i32>,
     /// The direction in which results are rounded.
     pub(super) rounding: Option<Rounding>,
@@ -22,22 +22,22 @@ pub(super) struct Facts {
     pub(super) is_unsteady: bool,
     /// Whether subnormal results are flushed.
     pub(super) flushes_results: bool,
-    /// Whether a product is aligned by its leading bit, not by the sum of its operands' exponents; `None` if it does not
-    /// show.
+    /// Whether a product is aligned by its leading bit, not by the sum of its operands' exponents; `None` if this
+    /// cannot be observed.
     pub(super) renormalises_products: Option<bool>,
 }
 
-/// How many bits are kept at alignment.
+/// The number of bits kept at alignment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kept {
-    /// So many below the largest exponent.
+    /// This many below the largest exponent.
     Bits(i32),
-    /// All that could be shown: at least so many.
+    /// All that could be tested: at least this many.
     All(i32),
 }
 
 impl Kept {
-    /// The bits that certainly survive.
+    /// The number of bits that certainly survive.
     pub(super) fn at_least(self) -> i32 {
         match self {
             Self::Bits(bits) | Self::All(bits) => bits,
@@ -45,14 +45,14 @@ impl Kept {
     }
 }
 
-/// The places where the next questions put their terms.
+/// The leaves at which later questions place their terms.
 #[derive(Clone, Debug)]
 pub(super) struct Structure {
-    /// The tree; `None` where only a block shows.
+    /// The tree; `None` if only a block is known.
     pub(super) tree: Option<Tree>,
-    /// Products that join c's sum, step by step.
+    /// The products that join c's sum, step by step.
     pub(super) blocks: Vec<Vec<usize>>,
-    /// Leaves that are added at one node: the largest such set, c first where it is among them.
+    /// The largest set of leaves added at one node, with c first if it is among them.
     pub(super) site: Vec<Leaf>,
 }
 
@@ -69,7 +69,8 @@ impl Structure {
         Self { blocks: tree.blocks(), site, tree: Some(tree) }
     }
 
-    /// Only blocks are known: the products of the first and c are taken to be added at once.
+    /// A structure of which only the blocks are known: c and the products of the first block are assumed to be added at
+    /// once.
     pub(super) fn of_blocks(blocks: Vec<Vec<usize>>) -> Self {
         let first = blocks.iter().take(1).flatten().map(|k| Leaf::Product(*k));
         Self { tree: None, site: [Leaf::C].into_iter().chain(first).collect(), blocks }
@@ -96,7 +97,7 @@ impl Structure {
     }
 }
 
-/// Where a sum of one large term and a small one shows how results are rounded.
+/// The product to pair with c when a sum of a large and a small term shows how results are rounded.
 pub(super) fn product_for_c(subject: &Subject<'_>, facts: &Facts) -> Leaf {
     let first = facts.structure.as_ref().and_then(|structure| structure.blocks.iter().flatten().next().copied());
     Leaf::Product(first.unwrap_or(0).min(subject.k() - 1))

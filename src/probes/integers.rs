@@ -1,4 +1,4 @@
-//! Question 9 for integers: are sums exact, do they wrap or saturate, and is that once at the end.
+//! Question 9, for integers: are sums exact, do they wrap or saturate, and does that happen once, at the end?
 
 use mxprobe_api::{Encoding, Error, Format};
 
@@ -78,7 +78,7 @@ fn saturated(format: Format, sum: i128) -> u64 {
     wrapped(format, sum.clamp(low, high))
 }
 
-/// Every extreme of the operands at every k, and c in the middle of its range.
+/// Tests every extreme of the operands at every k, with c in the middle of its range.
 fn exact(subject: &Subject<'_>) -> Result<Finding, Error> {
     let id = subject.id();
     let extremes = |format: Format| [format.largest(true), format.largest(false), 1, format.mask() / 3];
@@ -110,14 +110,14 @@ fn exact(subject: &Subject<'_>) -> Result<Finding, Error> {
     })
 }
 
-/// Sums one beyond each end of the range, and far beyond.
+/// Tests sums just beyond and far beyond each end of the range.
 fn overflow(subject: &Subject<'_>) -> Result<Finding, Error> {
     let name = OVERFLOW.name;
     let id = subject.id();
     let mut dots = Vec::new();
     for (c, negative) in [(id.c.largest(false), false), (id.c.largest(true), true)] {
         for count in [1, subject.k()] {
-            // A product of ±1 or the largest there is, of c's sign.
+            // Products of the largest magnitude with c's sign, one or k of them.
             let signed = matches!(id.a.encoding(), Encoding::Integer { signed: true, .. });
             let b_signed = matches!(id.b.encoding(), Encoding::Integer { signed: true, .. });
             let (a, b) = match (negative, signed, b_signed) {
@@ -155,7 +155,7 @@ fn overflow(subject: &Subject<'_>) -> Result<Finding, Error> {
     })
 }
 
-/// c at the top, a product that leaves the range and one that brings it back, in both orders of k.
+/// Tests c at the top, with a product that leaves the range and one that returns, in both orders of k.
 fn staged(subject: &Subject<'_>) -> Result<Finding, Error> {
     let name = SATURATION_STAGE.name;
     let id = subject.id();

@@ -1,7 +1,8 @@
 //! The questions, one file each, and the order in which they are asked.
 //!
-//! A probe asks a [`Subject`] (an operation of a device) and answers with findings. What one question finds the next ones
-//! build on (`facts`): no probe uses a constant that is right for one alignment width only, and none knows a vendor.
+//! A probe asks a [`Subject`] (an operation of a device) and answers with findings. Later questions build on the
+//! findings of earlier ones (`facts`): probes do not use constants that hold for one alignment width only, or depend on
+//! the vendor.
 
 mod accumulator;
 mod alignment;
@@ -45,7 +46,7 @@ use crate::{
 use ask::{Ask, Probe, Question};
 use facts::Facts;
 
-/// The questions of matrix operations, in the order in which they are asked.
+/// The questions about matrix operations, in the order in which they are asked.
 const PROBES: &[&Probe] = &[
     &self_test::PROBE,
     &position::DETERMINISM,
@@ -93,11 +94,12 @@ const PROBES: &[&Probe] = &[
     &code::EMULATION,
 ];
 
-/// The probe that finds the summation tree, and that which says it step by step.
+/// The probe that finds the summation tree, and the one that describes it step by step.
 pub(crate) const ORDER_TREE: &str = steps::TREE;
 pub(crate) const ORDER_BLOCKS: &str = steps::BLOCKS.name;
 
-/// Every probe, of matrix operations and then of scalar arithmetic, each name once, in the order in which they are asked.
+/// All probes, of matrix operations and then of scalar arithmetic, without duplicates, in the order in which they are
+/// asked.
 pub fn all() -> impl Iterator<Item = &'static findings::Probe> {
     let of_matrices = PROBES.iter().map(|probe| *probe as &findings::Probe);
     let is_new = |name: &str| PROBES.iter().all(|probe| probe.name != name);
@@ -105,16 +107,16 @@ pub fn all() -> impl Iterator<Item = &'static findings::Probe> {
     of_matrices.chain(of_scalars.map(|probe| *probe as &findings::Probe))
 }
 
-/// The probe of a name.
+/// The probe with this name.
 #[must_use]
 pub fn named(name: &str) -> Option<&'static findings::Probe> {
     all().find(|probe| probe.name == name)
 }
 
-/// Asks the questions about one operation; `wanted` tells by its name which findings to keep (all, if `None`).
+/// Asks the questions about one operation; `wanted` selects findings by their probe's name (all, if `None`).
 ///
-/// Never fails: a device error becomes a finding whose outcome is `failed`, and what comes after a lost device is
-/// `skipped`. The exact layout self-test comes first; where it fails nothing else is asked.
+/// Never fails: a device error becomes a finding with the outcome `failed`, and after a lost device the rest is
+/// `skipped`. The exact layout self-test comes first; if it fails, only questions that need no computation follow.
 #[must_use]
 pub fn probe(device: &dyn Device, operation: &Operation, wanted: Option<&dyn Fn(&str) -> bool>) -> Probed {
     let started = Instant::now();
@@ -133,21 +135,21 @@ pub fn probe(device: &dyn Device, operation: &Operation, wanted: Option<&dyn Fn(
     }
 }
 
-/// The order of summation, as far as it shows.
+/// The order of summation, as far as it is known.
 #[derive(Clone, Debug)]
 pub struct Summation {
-    /// The tree, where the formats are wide enough to show it.
+    /// The tree, if the formats are wide enough to determine it.
     pub tree: Option<Tree>,
-    /// Products that join c's sum, step by step; empty where not even that shows.
+    /// The products that join c's sum, step by step; empty if not even that is known.
     pub blocks: Vec<Vec<usize>>,
-    /// In words; or why it does not show.
+    /// A description, or the reason why the order is not known.
     pub statement: String,
 }
 
-/// Asks for the order of summation alone, and first what it builds on.
+/// Asks only for the order of summation and the questions it depends on.
 ///
 /// # Errors
-/// What the device reports.
+/// Errors of the device.
 pub fn summation(subject: &Subject<'_>) -> Result<Summation, Error> {
     let mut facts = Facts::default();
     subnormals::ask_inputs(subject, &mut Vec::new())?;
@@ -160,27 +162,28 @@ pub fn summation(subject: &Subject<'_>) -> Result<Summation, Error> {
     Ok(Summation { tree, blocks, statement })
 }
 
-/// The order of summation as values show it that count alone, where smaller ones do not count; `None` if they do.
+/// The order of summation, found with small values that are large enough to survive alone; `None` if the usual small
+/// values do so as well.
 ///
 /// # Errors
-/// What the device reports.
+/// Errors of the device.
 pub(crate) fn summation_above_floors(subject: &Subject<'_>) -> Result<Option<Tree>, Error> {
     order::heard(subject)
 }
 
-/// Asks whether the same dot gives the same bits again, at every position, and whatever stands beside it: a finding each,
-/// whose value is `true` or `false`.
+/// Asks whether the same dot gives the same bits repeatedly, at every position, and whatever the other rows and columns
+/// hold: one finding each, whose value is `true` or `false`.
 ///
 /// # Errors
-/// What the device reports.
+/// Errors of the device.
 pub fn steadiness(subject: &Subject<'_>) -> Result<Vec<Finding>, Error> {
     let mut found = Vec::new();
     position::steadiness(subject, &mut found)?;
     Ok(found)
 }
 
-/// Asks every question that concerns the operation. What a failed question had found stays; its other probes fail with the
-/// same reason, and those of later questions are skipped if the device is gone.
+/// Asks every question that applies to the operation. If a question fails, its findings so far are kept, its other
+/// probes fail with the same reason, and later questions are skipped if the device is gone.
 fn ask_all(subject: &Subject<'_>, findings: &mut Vec<Finding>) {
     let id = subject.id();
     let concerns = |probe: &&Probe| match probe.applies_to {
@@ -209,12 +212,12 @@ fn ask_all(subject: &Subject<'_>, findings: &mut Vec<Finding>) {
                 Some(reason) => findings.extend(names.iter().map(|name| Finding::skipped(name, reason))),
                 None => stop = ask_one(ask, &names, subject, &mut facts, findings),
             },
-            Ask::Along => unreachable!("a question stands before it"),
+            Ask::Along => unreachable!("a question precedes it"),
         }
     }
 }
 
-/// Asks one question; why no later one can be asked, if none can.
+/// Asks one question; returns the reason to skip all later ones, if there is one.
 fn ask_one(
     ask: Question,
     names: &[&str],

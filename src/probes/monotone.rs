@@ -1,13 +1,15 @@
-//! Question 6, its third part: can a larger term give a smaller result?
+//! Question 6, third part: can a larger term give a smaller result?
 //!
-//! Monotone is a sum that is no smaller where no term is. Pairs of inputs that are ordered so differ in one term, the lead: in c,
-//! and where that shows nothing in a product. Beside a lead just below a power of two the grid is one place finer than beside that power. Small terms of the finer grid's
-//! lowest bit survive there, and lose that bit beside the larger lead: where they lose more than the lead gains, and a last place of
-//! the result lies between, the sum goes down. Terms that are odd multiples of that bit lose it each, so that few of them
-//! are enough where their multiples are chosen to reach a last place.
+//! A sum is monotone if it never decreases when a term increases. The pairs of inputs asked differ in one term, the
+//! lead: c, and if that shows nothing, a product. With a lead just below a power of two, the grid is one place finer
+//! than with that power. Small terms that have the finer grid's lowest bit keep it next to the smaller lead, and lose
+//! it next to the larger one. If they lose more than the lead gains, and a last place of the result lies in between,
+//! the sum decreases. Terms that are odd multiples of that bit lose it each, so a few terms suffice if their multiples
+//! are chosen to reach a last place.
 //!
-//! A product of a subnormal number may be aligned by the exponents of its operands, far above its value. It lays a grid that is
-//! coarser than that of a product of normal numbers just below it, and what lies on the finer grid alone is lost.
+//! A product of a subnormal number may be aligned by the exponents of its operands, far above its value. Its grid is
+//! then coarser than that of a product of normal numbers just below it, and bits that lie only on the finer grid are
+//! lost.
 
 use mxprobe_api::{Error, Rounding};
 
@@ -37,8 +39,8 @@ pub(crate) const PROBE: Probe = Probe {
     ask: Ask::Along,
 };
 
-/// The most units of the finer grid in a last place of the result for which unequal terms are tried: beyond, more terms
-/// would be needed than a block has.
+/// The most units of the finer grid in a last place of the result for which unequal terms are tried; beyond this, more
+/// terms would be needed than a block has.
 const WIDEST_PLACE_UNITS: i32 = 64;
 
 /// Asks pairs of dots that differ in one term.
@@ -46,7 +48,7 @@ pub(super) fn ask(subject: &Subject<'_>, facts: &Facts, structure: &Structure) -
     let name = PROBE.name;
     let value = |d: u64| subject.id().d.to_f64(d);
     let block = structure.blocks.iter().find(|block| !block.is_empty()).cloned().unwrap_or_default();
-    // Where products are added before c, or in turn, the last of them may lead where the first does not.
+    // If products are added before c, or in turn, the last of them may work as the lead when the first does not.
     let ends = [block.first(), block.last()].into_iter().flatten().map(|k| Leaf::Product(*k));
     let mut count = 0;
     let leads = std::iter::once(Leaf::C).chain(ends).map(|lead| (lead, false));
@@ -80,13 +82,14 @@ pub(super) fn ask(subject: &Subject<'_>, facts: &Facts, structure: &Structure) -
     })
 }
 
-/// Dots that differ in the lead, the smaller one first: small terms at the other products, at every depth around what is
-/// kept, every count of them, both signs, around a power of two; equal terms first.
+/// Pairs of dots that differ in the lead, the smaller one first, with small terms at the other products: at every depth
+/// around the number of bits kept, with every count of terms and both signs, around a power of two; equal terms come
+/// first.
 fn pairs(subject: &Subject<'_>, facts: &Facts, lead: Leaf, products: &[usize]) -> Vec<(Dot, Dot)> {
     let format = if lead == Leaf::C { subject.id().c } else { subject.id().a };
     let lead_fraction = format.fraction_bits().cast_signed();
     let reach = facts.kept.map_or(subject.id().c.fraction_bits().cast_signed(), Kept::at_least);
-    // Every count up to a wide block's, then powers of two.
+    // Every count up to that of a wide block, then powers of two.
     let counts: Vec<usize> = (1..=products.len())
         .filter(|count| *count <= 24 || count.is_power_of_two() || *count == products.len())
         .collect();
@@ -113,7 +116,7 @@ fn pairs(subject: &Subject<'_>, facts: &Facts, lead: Leaf, products: &[usize]) -
             }
         }
     }
-    // Units of the finer grid in one last place of the result.
+    // The units of the finer grid in one last place of the result.
     let result_bits = facts.result_fraction_bits.unwrap_or(subject.id().d.fraction_bits().cast_signed());
     let place = 1i32.checked_shl((reach + 1 - result_bits).max(0).unsigned_abs()).filter(|place| *place > 0);
     let Some(place) = place.filter(|place| *place <= WIDEST_PLACE_UNITS) else { return pairs };
@@ -121,7 +124,7 @@ fn pairs(subject: &Subject<'_>, facts: &Facts, lead: Leaf, products: &[usize]) -
         let Some(exponent) = exponent_of(depth) else { continue };
         for count in &counts {
             let odd = i32::try_from(*count).unwrap_or(i32::MAX);
-            // The sum lies above one last place, and without a unit of each term below it.
+            // The sum exceeds one last place, but falls below it when each term loses one unit.
             for sum in (odd + 2..=2 * place + odd).step_by(2) {
                 for (side, sign) in [(1, 1), (-1, -1), (1, -1), (-1, 1)] {
                     let unit = Number::power(exponent - depth).times(sign);
@@ -134,8 +137,9 @@ fn pairs(subject: &Subject<'_>, facts: &Facts, lead: Leaf, products: &[usize]) -
     pairs
 }
 
-/// Dots that differ in one product: of normal numbers, and then the smallest subnormal number of A times a power of two, which is
-/// a little more. The others lie below the grid that the latter lays: half of its unit, or as near to a unit as A has it.
+/// Pairs of dots that differ in one product: first of normal numbers, then, slightly larger, the smallest subnormal
+/// number of A times a power of two. The other terms lie below the grid of the latter: half of its unit, or as close to
+/// a unit as A can represent.
 fn subnormal_pairs(subject: &Subject<'_>, facts: &Facts, lead: usize, others: &[usize]) -> Vec<(Dot, Dot)> {
     let (Some(a), Some(b)) = (subject.id().a.as_float(), subject.id().b.as_float()) else { return Vec::new() };
     let Some((mantissa, bits)) = just_below(a.fraction_bits, b.fraction_bits) else { return Vec::new() };
@@ -166,11 +170,11 @@ fn subnormal_pairs(subject: &Subject<'_>, facts: &Facts, lead: usize, others: &[
     pairs
 }
 
-/// The longest fractions of which every product of two significands is looked at.
+/// The longest fractions for which all products of two significands are enumerated.
 const LONGEST_FRACTION: u32 = 12;
 
-/// The product of two significands of so many fraction bits, as integers, that is next below a power of two, and the exponent of
-/// that power.
+/// The largest product of two significands with these fraction bits, as integers, that is below a power of two, and the
+/// exponent of that power.
 fn just_below(a: u32, b: u32) -> Option<(i128, i32)> {
     if a.max(b) > LONGEST_FRACTION || a.min(b) == 0 {
         return None;
@@ -184,7 +188,8 @@ fn just_below(a: u32, b: u32) -> Option<(i128, i32)> {
     products.max().map(|product| (product.into(), power.cast_signed()))
 }
 
-/// A sum in so many odd parts, as equal as can be, the larger ones first; both are odd or both even.
+/// Splits a sum into this many odd parts, as equal as possible, the larger ones first; both arguments must have the
+/// same parity.
 fn odd_parts(sum: i32, count: i32) -> impl Iterator<Item = i32> {
     let twos = (sum - count) / 2;
     let (each, more) = (twos / count, twos % count);

@@ -1,4 +1,4 @@
-//! Exact numbers of the inputs and outputs of probes: an integer times a power of two.
+//! Exact numbers for the inputs and outputs of probes: an integer times a power of two.
 
 use mxprobe_api::{Decoded, Format, Overflow, Rounding, Subnormals};
 
@@ -29,7 +29,7 @@ impl Number {
         Self { mantissa: 1, exponent }
     }
 
-    /// The value of bits, or `None` for NaN and infinities.
+    /// The value of bits; `None` for NaN and infinities.
     #[must_use]
     pub fn decode(format: Format, bits: u64) -> Option<Self> {
         match format.decode(bits) {
@@ -62,13 +62,13 @@ impl Number {
         (self.mantissa != 0).then_some(self.exponent + length - 1)
     }
 
-    /// Times 2^by.
+    /// Multiplies by 2^by.
     #[must_use]
     pub fn scaled(self, by: i32) -> Self {
         Self::new(self.mantissa, self.exponent + by)
     }
 
-    /// Times a small integer.
+    /// Multiplies by a small integer.
     #[must_use]
     pub fn times(self, factor: i32) -> Self {
         Self::new(self.mantissa * i128::from(factor), self.exponent)
@@ -80,7 +80,7 @@ impl Number {
         Self { mantissa: -self.mantissa, ..self }
     }
 
-    /// The sum, or `None` where it takes more than 120 bits.
+    /// The sum; `None` if it takes more than 120 bits.
     #[must_use]
     pub fn plus(self, other: Self) -> Option<Self> {
         if self.is_zero() {
@@ -97,7 +97,7 @@ impl Number {
         Some(Self::new((self.mantissa << (self.exponent - low)) + (other.mantissa << (other.exponent - low)), low))
     }
 
-    /// The value rounded to a whole number of `2^unit` in a direction.
+    /// Rounds to an integer multiple of `2^unit`.
     #[must_use]
     pub fn rounded(self, unit: i32, rounding: Rounding) -> Self {
         if self.exponent >= unit {
@@ -127,7 +127,7 @@ impl Number {
         Self::new(if self.mantissa < 0 { -kept } else { kept }, unit)
     }
 
-    /// The bits of the value rounded into a format (subnormals kept, overflow as IEEE 754).
+    /// Rounds the value into a format and returns its bits (subnormals kept, overflow as in IEEE 754).
     #[must_use]
     pub fn encode(self, format: Format, rounding: Rounding) -> u64 {
         let (negative, magnitude, exponent) = self.parts();

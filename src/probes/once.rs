@@ -1,9 +1,9 @@
-//! Question 4, its third part: is a result rounded once, from the whole sum, or by way of a wider format?
+//! Question 4, third part: is a result rounded once, from the whole sum, or via a wider format?
 //!
-//! A value just above a tie becomes the tie when a bit below the wider format is lost, and then goes to the even neighbour;
-//! one just below a tie may become it, too, and then leaves an odd neighbour. That bit has to survive alignment: equal terms
-//! whose sum carries lift the result above the largest term, and so push the bit below the wider format's last place
-//! although the grid keeps it.
+//! A value just above a tie becomes the tie when a bit below the wider format is lost, and is then rounded to the even
+//! neighbour; one just below a tie may become it, too, and is then moved away from an odd neighbour. The bit must
+//! survive alignment: equal terms whose sum carries lift the result above the largest term, and so push the bit below
+//! the wider format's last place although the grid keeps it.
 
 use mxprobe_api::{Error, Format, Rounding};
 
@@ -39,14 +39,14 @@ pub(crate) const PROBE: Probe = Probe {
 /// The most carries that lift a sum: eight equal terms.
 const MOST_CARRIES: i32 = 3;
 
-/// Leaves that are added at one node, and whether a later node takes their sum, beside zeros.
+/// Leaves that are added at one node, and whether a later node takes their sum in addition to zeros.
 struct Site {
     leaves: Vec<Leaf>,
     is_passed_on: bool,
 }
 
-/// A sum whose lowest bit lies `depth` places below its leading bit, that bit's sign, and what d is: rounded once, and by
-/// way of a format without that bit.
+/// A sum whose lowest bit lies `depth` places below its leading bit, the sign of that bit, and d if it is rounded once
+/// or via a format without that bit.
 struct Case {
     site: usize,
     depth: i32,
@@ -57,18 +57,18 @@ struct Case {
     about: String,
 }
 
-/// Asks sums whose lowest bit lies further and further down, as far as it survives alignment.
+/// Asks for sums whose lowest bit lies further and further down, as far as it survives alignment.
 pub(super) fn ask(subject: &Subject<'_>, facts: &Facts, fraction_bits: i32) -> Result<Finding, Error> {
     if facts.rounding != Some(Rounding::NearestEven) {
         return Ok(Finding::unsupported(PROBE.name, "a second rounding would not show: it is not to nearest"));
     }
-    // The next format through which a result might pass.
+    // The next format that a result might pass through.
     let Some(wider) = [Format::F32, Format::F64].into_iter().find(|wider| wide_bits(*wider) > fraction_bits) else {
         return Ok(Finding::unsupported(PROBE.name, "there is no wider format to pass through"));
     };
     let wide = wide_bits(wider);
     let sites = sites(subject, facts);
-    // Some places below the wider format's last: not every depth can be made.
+    // A few places below the wider format's last one, since not every depth can be constructed.
     let cases = cases(subject, facts, &sites, fraction_bits, wide + 4);
     let dots: Vec<Dot> = cases.iter().map(|case| case.dot.clone()).collect();
     let answers = subject.ask(&dots)?;
@@ -87,8 +87,8 @@ pub(super) fn ask(subject: &Subject<'_>, facts: &Facts, fraction_bits: i32) -> R
     if let Some(odd) = (0..cases.len()).find(is_odd) {
         return Ok(Finding::inconclusive(PROBE.name, "the result is neither of the two").with(vec![show(odd)]));
     }
-    // Where a later node takes the sum, this one may round otherwise than to nearest, which is another question: of a
-    // second rounding that is to nearest, some depth at least shows nothing.
+    // If a later node takes the sum, this one may round in another way than to nearest, which is another question. If
+    // the second rounding is to nearest, at least one depth shows no difference.
     let is_to_nearest = |at: &usize| {
         let case = &cases[*at];
         let of_kind =
@@ -151,15 +151,15 @@ fn sites(subject: &Subject<'_>, facts: &Facts) -> Vec<Site> {
     sites
 }
 
-/// For every site and depth one sum just above a tie, and one just below where it can be made.
+/// For each site and depth, one sum just above a tie, and one just below if it can be constructed.
 fn cases(subject: &Subject<'_>, facts: &Facts, sites: &[Site], fraction_bits: i32, deepest: i32) -> Vec<Case> {
-    // Of one product and c nothing is known: a bit that is lost at alignment is cut before the result is rounded, too.
+    // For one product and c, alignment is not known: a bit lost at alignment would be cut before rounding, too.
     let kept = if subject.k() == 1 { deepest } else { facts.kept.map_or(0, Kept::at_least) };
     let mut cases = Vec::new();
     for (site, Site { leaves, is_passed_on }) in sites.iter().enumerate() {
         for depth in fraction_bits + 2..=deepest {
             for above in [true, false] {
-                // A later node lays its grid by the sum: what carries lift is lost there.
+                // A later node aligns by the sum: bits lifted by carries are lost there.
                 let survives = |carries: &i32| depth <= kept + if *is_passed_on { 0 } else { *carries };
                 let made = (0..=MOST_CARRIES).filter(survives).find_map(|carries| {
                     let sum = Sum { leaves, carries, fraction_bits, depth, above };
@@ -187,7 +187,7 @@ impl Sum<'_> {
         if self.leaves.len() < copies {
             return None;
         }
-        // Exponents of the equal terms from 0 outward.
+        // Tries exponents of the equal terms from 0 outward.
         (0..=40).find_map(|step| {
             let exponent = if step % 2 == 0 { step / 2 } else { -(step + 1) / 2 };
             let top = exponent + self.carries;
@@ -209,8 +209,8 @@ impl Sum<'_> {
     }
 }
 
-/// A term at so many leaves, and smaller values, the largest first, at others: in c beside its term, or in one product whose
-/// significand is that of both, where leaves are few.
+/// Places a term at `copies` leaves, and smaller values, the largest first, at others. If leaves are few, values are
+/// added to c's term, or combined into one product whose significand holds them all.
 fn placed(subject: &Subject<'_>, leaves: &[Leaf], copies: usize, term: Number, rest: &[Number]) -> Option<Dot> {
     let mut terms: Vec<(Leaf, Number)> = leaves.iter().take(copies).map(|leaf| (*leaf, term)).collect();
     let mut rest = rest.to_vec();

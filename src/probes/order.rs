@@ -1,9 +1,9 @@
 //! Question 5: which terms are added at once, which k share a block, and in what order blocks and c are joined.
 //!
 //! M and −M at two leaves cancel where the tree joins them; a value s far below M at a third leaf is lost if it meets M
-//! before that, and survives if it comes later. All triples of leaves together determine the tree, whatever its fan-in
-//! and however k is permuted: this is FPRev's idea (arXiv:2411.00442) with the survivors told apart instead of counted,
-//! so that fused additions that lose nothing show as well.
+//! before that, and survives if it joins later. All triples of leaves together determine the tree, whatever its fan-in
+//! and however k is permuted. This is FPRev's idea (arXiv:2411.00442), except that survivors are identified instead of
+//! counted, so that fused additions that lose nothing are recognised as well.
 
 use mxprobe_api::Error;
 
@@ -34,14 +34,14 @@ pub(crate) const TREE: Probe = Probe {
     ask: Ask::Question(ask),
 };
 
-/// Bits by which s is to lie below M where the formats allow it: more than any alignment known.
+/// How many bits s should lie below M if the formats allow it: more than any known alignment.
 const GAP_BITS: i32 = 45;
-/// A gap from which on several values of s are told apart in one dot.
+/// The gap from which several values of s can be distinguished in one dot.
 const SAFE_GAP_BITS: i32 = 38;
-/// The widest gap that is tried where that was not enough.
+/// The widest gap that is tried if that was not enough.
 const WIDEST_GAP_BITS: i32 = 160;
 
-/// From so many leaves on, survivors are counted, one dot for each pair of leaves, not told apart.
+/// From this many leaves on, survivors are counted, with one dot for each pair of leaves, instead of identified.
 const MANY_LEAVES: usize = 72;
 
 pub(super) fn ask(subject: &Subject<'_>, facts: &mut Facts, found: &mut Vec<Finding>) -> Result<(), Error> {
@@ -64,9 +64,9 @@ fn order(subject: &Subject<'_>, facts: &mut Facts) -> Result<Vec<Finding>, Error
     if leaves.len() > MANY_LEAVES {
         return by_counts(subject, facts, &leaves, scale);
     }
-    // A unit that keeps more bits than any known one loses only some of the small values, or none: then once more, each value
-    // on its own and as far down as the formats allow. One whose results on the way are narrow overflows: then within the
-    // range of f16.
+    // A unit that keeps more bits than any known one loses only some of the small values, or none: the second attempt
+    // asks each value separately, as far down as the formats allow. A unit with narrow intermediate results overflows:
+    // the third attempt stays within the range of f16.
     let mut last = None;
     let mut exact = None;
     for scale in [scale, scale.deepest(), scale.narrow()] {
@@ -109,7 +109,7 @@ fn order(subject: &Subject<'_>, facts: &mut Facts) -> Result<Vec<Finding>, Error
     Ok(last.into_iter().collect())
 }
 
-/// The sizes of M and s.
+/// The magnitudes of M and s.
 #[derive(Clone, Copy)]
 struct Scale {
     large: i32,
@@ -117,7 +117,7 @@ struct Scale {
     gap: i32,
     /// The exponents that every leaf can hold.
     range: (i32, i32),
-    /// How many values of s one dot tells apart.
+    /// How many values of s one dot distinguishes.
     at_once: usize,
 }
 
@@ -144,12 +144,12 @@ impl Scale {
     fn deepest(self) -> Self {
         let (low, high) = self.range;
         let gap = WIDEST_GAP_BITS.min(high - low);
-        // Half of the room above M, half below s: M stays clear of the ends of its range.
+        // Half of the room above M, half below s, so that M stays clear of the ends of its range.
         let small = (self.small - (gap - self.gap) / 2).clamp(low, high - gap);
         Self { large: small + gap, small, gap, at_once: 1, ..self }
     }
 
-    /// Within what an f16 holds, one small value at a time.
+    /// Within the range of f16, one small value at a time.
     fn narrow(self) -> Self {
         let (low, high) = self.range;
         let (large, small) = (high.min(14), low.max(-14));
@@ -157,7 +157,7 @@ impl Scale {
         Self { large: small + gap, small, gap, at_once: 1, ..self }
     }
 
-    /// Where M − M leaves a remnant (a one's complement does), s has to be seen beside it: not so far below M.
+    /// Raises s if M − M leaves a remnant (as with a one's complement): s must be visible next to it.
     fn above_remnants(self, subject: &Subject<'_>, leaves: &[Leaf]) -> Result<Self, Error> {
         let last = leaves.len() - 1;
         let pairs = [(0, 1), (0, last), (1, last), (last - 1, last)];
@@ -173,11 +173,12 @@ impl Scale {
     }
 }
 
-/// The tree as small values show it that count alone, where those that [`TREE`] asks with do not: beside a grid that never lies
-/// lower than some exponent they are lost whatever they meet. `None` if they count, or if too little is left to tell.
+/// The tree, found with small values that are large enough to survive alone, when those of [`TREE`] are not: with a
+/// grid that never falls below some exponent, those are lost whatever they meet. `None` if they survive, or if the
+/// remaining range is too small.
 ///
 /// # Errors
-/// What the device reports.
+/// Errors of the device.
 pub(super) fn heard(subject: &Subject<'_>) -> Result<Option<Tree>, Error> {
     let leaves = subject.leaves();
     let Some(scale) = Scale::of(subject).map(Scale::narrow) else { return Ok(None) };
@@ -209,7 +210,7 @@ pub(super) fn heard(subject: &Subject<'_>) -> Result<Option<Tree>, Error> {
     })
 }
 
-/// M at i, −M at j and s·2^shift at others.
+/// A dot with M at i, −M at j and s·2^shift at others.
 fn triple(subject: &Subject<'_>, scale: Scale, i: Leaf, j: Leaf, small: &[(Leaf, i32)]) -> Option<Dot> {
     let large = Number::power(scale.large);
     let mut leaves = vec![(i, large), (j, large.negated())];
@@ -217,13 +218,13 @@ fn triple(subject: &Subject<'_>, scale: Scale, i: Leaf, j: Leaf, small: &[(Leaf,
     subject.dot(&leaves)
 }
 
-/// How asking all triples ended.
+/// The outcome of asking all triples.
 enum Asked {
     /// Every loss is known.
     All,
     /// An answer is neither "lost" nor "survives".
     Odd(Box<Evidence>),
-    /// Leaves that share a block scale cannot lie so far apart.
+    /// Leaves that share a block scale cannot be far enough apart.
     Unbuildable,
 }
 
@@ -233,7 +234,7 @@ impl Asked {
     }
 }
 
-/// Asks all triples.
+/// Asks all triples and records the losses.
 fn fill(
     subject: &Subject<'_>,
     leaves: &[Leaf],
@@ -277,11 +278,11 @@ fn fill(
                     losses.set(*i, *j, *x, places >> place & 1 == 0);
                 }
             }
-            // What M leaves of one value (a sticky bit) may change what becomes of the others.
+            // A remnant of M (a sticky bit) may affect the other values, so ask about each separately.
             _ if chunk.len() > 1 => single.extend(chunk.iter().map(|x| (*i, *j, *x, bare))),
             _ => return Ok(Asked::odd(subject, dot, *d)),
         }
-        // The first and the last pair show what the method sees.
+        // The first and the last pair serve as evidence.
         if evidence.is_empty() || (*i, *j) == (n - 2, n - 1) && evidence.len() < 3 {
             let none = subject.d_bits(bare.unwrap_or(Number::ZERO)).unwrap_or(0);
             let all: i128 = (1 << chunk.len()) - 1;
@@ -313,7 +314,7 @@ fn fill(
     Ok(Asked::All)
 }
 
-/// M at i, −M at j, the same small value everywhere else: how many survive, for every pair.
+/// Asks M at i, −M at j and the same small value everywhere else, for every pair, and counts how many survive.
 fn by_counts(subject: &Subject<'_>, facts: &mut Facts, leaves: &[Leaf], scale: Scale) -> Result<Vec<Finding>, Error> {
     let n = leaves.len();
     let mut counts = Counts::new(n);
@@ -325,7 +326,7 @@ fn by_counts(subject: &Subject<'_>, facts: &mut Facts, leaves: &[Leaf], scale: S
         return blocks::under_c(subject, facts);
     };
     let pairs: Vec<(usize, usize)> = (0..n).flat_map(|i| (i + 1..n).map(move |j| (i, j))).collect();
-    // So many dots at a time that they take some tens of megabytes.
+    // Limits the dots in flight to some tens of megabytes.
     for chunk in pairs.chunks(((1 << 21) / n).max(1)) {
         let mut dots = Vec::with_capacity(chunk.len());
         for (i, j) in chunk {
@@ -365,7 +366,7 @@ fn by_counts(subject: &Subject<'_>, facts: &mut Facts, leaves: &[Leaf], scale: S
     }
 }
 
-/// A number that is a whole, not negative one.
+/// Converts a number to an integer if it is a nonnegative one.
 fn whole(number: Number) -> Option<usize> {
     let (negative, magnitude, exponent) = number.parts();
     let fits = (0..64).contains(&exponent) && (!negative || magnitude == 0);
@@ -379,11 +380,11 @@ fn show(leaf: Leaf) -> String {
     }
 }
 
-/// Which of the values s, 2s, 4s, … are in a sum, and whether something else is.
+/// Which of the values s, 2s, 4s, … a sum contains, and whether it contains anything else.
 struct Survivors {
-    /// Bit by bit.
+    /// One bit for each value.
     places: u64,
-    /// Something lies above them, which M left behind: a sticky bit, a result rounded to odd, a one's complement.
+    /// Whether M left something above them: a sticky bit, a result rounded to odd, a one's complement.
     remnant: bool,
 }
 

@@ -1,4 +1,5 @@
-//! Question 10: the same dot gives the same bits, again, at every position, and whatever stands in other rows and columns.
+//! Question 10: does the same dot give the same bits repeatedly, at every position, and whatever the other rows and
+//! columns hold?
 
 use mxprobe_api::{Error, Format, Random, TileBatch, execute};
 
@@ -50,7 +51,7 @@ pub(crate) const INDEPENDENCE: Probe = Probe {
 /// The moderate values of a format.
 struct Moderate {
     format: Format,
-    /// By fraction, exponent and sign.
+    /// Indexed by fraction, exponent and sign.
     floats: Vec<u64>,
 }
 
@@ -64,7 +65,7 @@ impl Moderate {
         Self { format, floats: if format.is_integer() { Vec::new() } else { (0..1 << 11).map(float).collect() } }
     }
 
-    /// Bits of a moderate value: no NaN, no infinity, exponents around 1.
+    /// Draws the bits of a moderate value: finite, with an exponent around 0.
     fn draw(&self, random: &mut Random) -> u64 {
         let bits = random.bits();
         if self.format.is_integer() {
@@ -81,7 +82,7 @@ fn ask(subject: &Subject<'_>, facts: &mut Facts, found: &mut Vec<Finding>) -> Re
     asked
 }
 
-/// Asks for the bits of one dot again, at every position, and beside other rows and columns.
+/// Asks for one dot repeatedly, at every position, and with other rows and columns.
 pub(super) fn steadiness(subject: &Subject<'_>, found: &mut Vec<Finding>) -> Result<(), Error> {
     let id = subject.id();
     let (m, n, k) = id.shape.sizes();
@@ -93,8 +94,9 @@ pub(super) fn steadiness(subject: &Subject<'_>, found: &mut Vec<Finding>) -> Res
     let mut dot = subject.zeros();
     (dot.a, dot.b, dot.c) = (a.clone(), b.clone(), c);
 
-    // Every position of one tile holds the same dot; then one in eight rows and columns, everything else random.
-    // A unit that computes one dot a tile computes many tiles side by side: as many as any lane count.
+    // First, every position of every tile holds the same dot; later, one in eight rows and columns, with everything
+    // else random. A unit that computes one dot per tile computes many tiles side by side: use as many as any lane
+    // count.
     let tiles = 64usize.div_ceil(m * n).max(2);
     let mut same = TileBatch::zeros(subject.operation(), tiles);
     for tile in 0..tiles {
@@ -109,7 +111,7 @@ pub(super) fn steadiness(subject: &Subject<'_>, found: &mut Vec<Finding>) -> Res
     let positions: Vec<(usize, usize)> = (0..m.max(n)).map(|at| (at % m, at % n)).collect();
     let each = (m.min(n) / 8).max(1);
     let mut others = TileBatch::zeros(subject.operation(), positions.len().div_ceil(each));
-    // The same in each tile: drawing costs more than a model takes to compute a tile.
+    // All tiles hold the same values: drawing costs more than a model takes to compute a tile.
     let of_tile = [(&mut others.a, &values_a), (&mut others.b, &values_b), (&mut others.c, &values_c)];
     for (elements, values) in of_tile {
         let one = elements.len() / others.tiles;

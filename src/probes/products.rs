@@ -99,7 +99,7 @@ pub(super) fn ask(subject: &Subject<'_>, facts: &mut Facts, found: &mut Vec<Find
     Ok(())
 }
 
-/// How many fraction bits of an operand's register are read, and whether the rest is cut or rounded.
+/// Finds how many fraction bits of an operand's register are read, and whether the rest is cut or rounded.
 fn operand_bits(subject: &Subject<'_>, name: &str, of_a: bool) -> Result<Finding, Error> {
     let id = subject.id();
     let format = if of_a { id.a } else { id.b };
@@ -158,7 +158,7 @@ fn operand_bits(subject: &Subject<'_>, name: &str, of_a: bool) -> Result<Finding
     Ok(Finding::measured(name, value, statement).with(shown))
 }
 
-/// The product of the longest significands, less what a rounded product would be.
+/// Tests the product of the longest significands, minus what a rounded product would be.
 fn exact(subject: &Subject<'_>, facts: &Facts) -> Result<Finding, Error> {
     let name = EXACT.name;
     let id = subject.id();
@@ -166,7 +166,7 @@ fn exact(subject: &Subject<'_>, facts: &Facts) -> Result<Finding, Error> {
         let bits = format.fraction_bits();
         Number::new((1i128 << (bits + 1)) - 1, -bits.cast_signed())
     };
-    // All ones times alternating ones: a product with ones all over.
+    // All ones times alternating ones: a product with ones throughout.
     let alternating = |format: Format| {
         let bits = format.fraction_bits();
         Number::new(((1i128 << (bits + 2)) / 3) | 1 | (1i128 << bits), -bits.cast_signed())
@@ -194,7 +194,7 @@ fn exact(subject: &Subject<'_>, facts: &Facts) -> Result<Finding, Error> {
             rounded_here(subject, name, facts, product, d).with(shown)
         });
     }
-    // The product is longer than d: c takes its upper part away.
+    // The product is longer than d: c subtracts its upper part.
     let mut dots = Vec::new();
     let mut taken = Vec::new();
     for upper in [cut, nearest] {
@@ -358,7 +358,7 @@ fn times_three_halves(format: Format, bits: u64) -> Option<u64> {
     (Number::decode(format, widened) == Some(value)).then_some(widened)
 }
 
-/// A product one binade above d's range beside a term that brings the sum back.
+/// Adds a product one binade above d's range to a term that brings the sum back into it.
 fn overflow(subject: &Subject<'_>, facts: &Facts) -> Result<Finding, Error> {
     let name = OVERFLOW.name;
     let id = subject.id();

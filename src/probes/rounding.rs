@@ -66,7 +66,7 @@ const DIRECTIONS: [(&str, Rounding); 5] = [
     ("RO", Rounding::ToOdd),
 ];
 
-/// The name and the words of a direction.
+/// The description of a direction.
 pub(super) fn words(name: &str) -> &'static str {
     match name {
         "RNE" => "to nearest, ties to even",
@@ -79,8 +79,8 @@ pub(super) fn words(name: &str) -> &'static str {
 
 /// A sum of 2^growth equal terms and a small one, spread over leaves that are added at one node.
 ///
-/// The equal terms lift the result's exponent above that of every term, so that bits which survived alignment fall below
-/// the result's last place.
+/// The equal terms raise the result's exponent above that of every term, so that bits that survived alignment fall
+/// below the result's last place.
 #[derive(Clone, Debug)]
 struct Sum {
     leaves: Vec<Leaf>,
@@ -98,7 +98,7 @@ impl Sum {
         self.exponent + self.growth
     }
 
-    /// The sum of the equal terms, `extra` (added to c, or put on a leaf of its own), and `small`.
+    /// A dot with the equal terms, `extra` (added to c, or on a leaf of its own), and `small`.
     fn dot(
         &self,
         subject: &Subject<'_>,
@@ -122,7 +122,7 @@ impl Sum {
         terms.extend(last.map(|(leaf, value)| (leaf, value.times(sign))));
         let mut dot = subject.dot(&terms)?;
         if negative {
-            // The sign of a zero product matters to some adders: give it that of the sum.
+            // Some adders depend on the sign of a zero product: give it that of the sum.
             let minus = subject.id().a.negative_zero().unwrap_or(0);
             dot.a.iter_mut().filter(|bits| **bits == 0).for_each(|bits| *bits = minus);
         }
@@ -135,12 +135,12 @@ impl Sum {
     }
 }
 
-/// Where sums can be made whose result is `fraction_bits` wide with `below` more bits behind its last place.
+/// Finds a site for sums whose result has `fraction_bits` fraction bits, with `below` more bits below its last place.
 fn place(subject: &Subject<'_>, facts: &Facts, fraction_bits: i32, below: i32) -> Option<Sum> {
     let kept = facts.kept.unwrap_or(Kept::All(0));
     let site = facts.structure.as_ref().map(|structure| structure.site.clone()).unwrap_or_default();
     let beside_c = vec![Leaf::C, product_for_c(subject, facts)];
-    // Where fewer bits are kept than the result has, a block after the sum would cut it once more: only the last one's
+    // If fewer bits are kept than the result has, a block after the sum would cut it again: only the last block's
     // products will do.
     let last: Vec<Leaf> = facts
         .structure
@@ -159,7 +159,7 @@ fn place(subject: &Subject<'_>, facts: &Facts, fraction_bits: i32, below: i32) -
         }
         for leaves in &sites {
             let sum = |exponent| Sum { leaves: leaves.clone(), exponent, growth };
-            // The smallest term has to fit a product, the equal ones too where they are products.
+            // The smallest term must fit a product; so must the equal ones if they are products.
             let lowest = low + fraction_bits + below - growth;
             let candidates = [lowest.max(0), lowest, high - growth, 0];
             let fits = |exponent: &i32| {
@@ -200,7 +200,7 @@ pub(super) fn ask(subject: &Subject<'_>, facts: &mut Facts, found: &mut Vec<Find
     Ok(())
 }
 
-/// How many fraction bits of the result are used: the longest sum that comes back whole.
+/// Finds how many fraction bits of the result are used: the longest sum that is returned exactly.
 fn precision(subject: &Subject<'_>, facts: &mut Facts) -> Result<Finding, Error> {
     let name = FRACTION_BITS.name;
     let declared = subject.id().d.fraction_bits().cast_signed();
@@ -238,7 +238,7 @@ fn precision(subject: &Subject<'_>, facts: &mut Facts) -> Result<Finding, Error>
     if whole == dots.len() && bits < declared {
         return through_c(subject, facts, shown);
     }
-    // A bit that did not come back may have been lost at alignment: then the grid is what limits.
+    // A bit that was not returned may have been lost at alignment: then the grid is the limit.
     let reach = match facts.kept {
         Some(Kept::Bits(kept)) => kept + sum.growth,
         _ => i32::MAX,
@@ -257,7 +257,7 @@ fn precision(subject: &Subject<'_>, facts: &mut Facts) -> Result<Finding, Error>
     Ok(Finding::measured(name, bits, statement).with(shown))
 }
 
-/// Products too close in magnitude to make a long sum: how much of c alone comes back.
+/// Products are too close in magnitude to make a long sum: tests how many bits of c alone are returned.
 fn through_c(subject: &Subject<'_>, facts: &mut Facts, mut shown: Vec<Evidence>) -> Result<Finding, Error> {
     let name = FRACTION_BITS.name;
     let (c, d) = (subject.id().c, subject.id().d);
@@ -278,7 +278,7 @@ fn through_c(subject: &Subject<'_>, facts: &mut Facts, mut shown: Vec<Evidence>)
     Ok(Finding::inconclusive(name, format!("{seen} fraction bits are seen; no longer sum can be made")).with(shown))
 }
 
-/// Sums of one to three quarters of a last place, positive and negative, above even and odd places.
+/// Tests sums one to three quarters of a last place above even and odd values, positive and negative.
 fn direction(
     subject: &Subject<'_>,
     name: &str,
@@ -310,7 +310,7 @@ fn direction(
             }
         }
     }
-    // What cancelling the large part leaves where nothing is rounded away.
+    // The remnant of cancelling the large part when nothing is rounded.
     let mut all = dots.clone();
     for negative in [false, true] {
         all.extend(sum.dot(subject, negative, Number::ZERO, Number::ZERO, last));

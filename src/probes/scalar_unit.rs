@@ -1,4 +1,4 @@
-//! The matrix unit beside the scalar unit of the same device: the same dots, on both.
+//! Compares the matrix unit with the scalar unit of the same device, on the same dots.
 
 use mxprobe_api::{Device, Elements, Error, Format, Scalar, ScalarFunction, ScalarId, call, scalars_of};
 
@@ -24,11 +24,12 @@ pub(crate) const PROBE: Probe = Probe {
     ask: Ask::Apart(|subject| beside(subject).into_iter().collect()),
 };
 
-/// Dots that are asked of both.
+/// The number of dots computed on both.
 const DOTS: usize = 1_000;
 
-/// Which steps of the scalar unit give the bits that the matrix unit gives, if any: chains of multiplications and
-/// additions, chains of fused multiply-adds, or sums of products in pairs. `None` where the device shows no scalar unit.
+/// Finds how the scalar unit must compute to give the matrix unit's bits, if it can: by chains of multiplications and
+/// additions, chains of fused multiply-adds, or pairwise sums of products. `None` if the device does not offer scalar
+/// functions.
 fn beside(subject: &Subject<'_>) -> Option<Finding> {
     let device = subject.device();
     if scalars_of(device).is_empty() {
@@ -52,7 +53,7 @@ fn ask(subject: &Subject<'_>, device: &dyn Device) -> Result<Finding, Error> {
     }
 }
 
-/// Whether every value of the narrow format is one of the wide format.
+/// Whether the wide format contains every value of the narrow one.
 fn holds(wide: Format, narrow: Format) -> bool {
     match (wide.as_float(), narrow.as_float()) {
         (Some(w), Some(n)) => {
@@ -127,7 +128,7 @@ fn both(subject: &Subject<'_>, device: &dyn Device, scalar: &Scalar) -> Result<F
         }
         None => format!("the matrix unit gives the scalar unit's bits in {}", words.join(", ")),
     };
-    // The dot on which the most ways give other bits, the first of several.
+    // The first of the dots for which the most methods differ from the matrix unit.
     let others = |at: usize| ways.iter().filter(|(_, way)| way[at] != matrix[at]).count();
     let shown = (0..dots.len()).max_by_key(|at| (others(*at), std::cmp::Reverse(*at))).map(|at| {
         let rivals: Vec<(String, u64)> =

@@ -1,4 +1,5 @@
-//! Question 9 for block scales: do they multiply exactly, which k does one scale cover, what do zero and NaN scales do.
+//! Question 9, for block scales: do they multiply exactly, which k does one scale cover, and what do zero and NaN
+//! scales give?
 
 use mxprobe_api::{Decoded, Error, Format};
 
@@ -58,7 +59,7 @@ fn one(subject: &Subject<'_>, k: usize) -> Dot {
     dot
 }
 
-/// Every code of the scale, on A and on B, beside a product of 1.
+/// Tests every code of the scale, on A and on B, with a product of 1.
 fn value(subject: &Subject<'_>, format: Format) -> Result<Finding, Error> {
     let name = VALUE.name;
     let codes: Vec<u64> =
@@ -96,7 +97,7 @@ fn value(subject: &Subject<'_>, format: Format) -> Result<Finding, Error> {
     })
 }
 
-/// A scale of 2 on each block in turn, and a product of 1 at each k.
+/// Tests a scale of 2 on each block in turn, with a product of 1 at each k.
 fn cover(subject: &Subject<'_>, format: Format, block: usize) -> Result<Finding, Error> {
     let name = COVER.name;
     let two = Number::power(1);

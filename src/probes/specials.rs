@@ -51,7 +51,7 @@ pub(crate) const ZERO: Probe = Probe {
     ask: Ask::Along,
 };
 
-/// One input and what it is.
+/// An input and its description.
 struct Case {
     key: &'static str,
     about: &'static str,
@@ -77,7 +77,7 @@ fn sign_of(format: Format) -> u64 {
     if format.as_float().is_some_and(mxprobe_api::FloatEncoding::is_signed) { 1 << (format.bits() - 1) } else { 0 }
 }
 
-/// A quiet NaN with a payload where the format has room for one.
+/// A quiet NaN, with a payload if the format has room for one.
 fn payload(format: Format, low: u64) -> Option<u64> {
     let nan = format.nan()?;
     let float = format.as_float()?;
@@ -262,7 +262,7 @@ fn nan_finding(subject: &Subject<'_>, cases: &[Case], answers: &[u64]) -> Findin
     Finding::measured(name, values, statement).with(shown)
 }
 
-/// What shows that the code of infinity is a number to the unit, in words: something invalid gives no NaN.
+/// Evidence that the unit treats the code of infinity as a number, in words: an invalid operation does not give NaN.
 fn infinity_as_number(subject: &Subject<'_>, nans: &[Case], answers: &[u64]) -> Option<String> {
     let format = subject.id().d;
     format.nan()?;

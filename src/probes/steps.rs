@@ -1,4 +1,4 @@
-//! Question 5 in words: what a summation tree says of blocks, steps and single additions.
+//! Question 5 in words: describes the blocks, steps and single additions of a summation tree.
 
 use super::{
     Ask, Leaf, Probe, Subject,
@@ -55,7 +55,7 @@ pub(crate) const PRODUCTS_AT_ONCE: Probe = Probe {
     ask: Ask::Along,
 };
 
-/// What a tree says of the order, for the questions after it too.
+/// Describes the order that a tree shows, and records the tree for later questions.
 pub(super) fn findings(subject: &Subject<'_>, facts: &mut Facts, tree: Tree, evidence: Vec<Evidence>) -> Vec<Finding> {
     let blocks = tree.blocks();
     let k = subject.k();
@@ -101,7 +101,7 @@ pub(super) fn findings(subject: &Subject<'_>, facts: &mut Facts, tree: Tree, evi
     found
 }
 
-/// The steps in which products join c's sum, in words.
+/// Describes the steps in which products join c's sum.
 pub(super) fn in_steps(blocks: &[Vec<usize>], at_once: usize) -> String {
     let products = |count: usize| if count == 1 { "one product".to_owned() } else { format!("{count} products") };
     let width = blocks.iter().map(Vec::len).max().unwrap_or(0);
@@ -118,7 +118,7 @@ pub(super) fn in_steps(blocks: &[Vec<usize>], at_once: usize) -> String {
     format!("{} steps of {sizes}: {}{inside}", blocks.len(), show_blocks(blocks))
 }
 
-/// Blocks as `p0…p7, then p8…p15`.
+/// Formats blocks as `p0…p7, then p8…p15`.
 pub(super) fn show_blocks(blocks: &[Vec<usize>]) -> String {
     let show = |block: &Vec<usize>| {
         let leaves: Vec<Leaf> = block.iter().copied().map(Leaf::Product).collect();

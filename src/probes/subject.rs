@@ -1,4 +1,4 @@
-//! An operation under question: leaves that hold chosen values, and dots that are asked in batches.
+//! An operation to be probed: builds dots whose leaves hold chosen values, and asks for them in batches.
 
 use std::{
     cell::{Cell, RefCell},
@@ -25,7 +25,7 @@ pub enum Leaf {
     C,
 }
 
-/// An operation of a device, and what has been asked of it.
+/// An operation of a device, and the state of the questions about it.
 pub struct Subject<'a> {
     device: &'a dyn Device,
     operation: &'a Operation,
@@ -34,21 +34,21 @@ pub struct Subject<'a> {
     splits: RefCell<HashMap<Number, Option<(u64, u64)>>>,
     unscaled: Cell<Option<(i32, i32)>>,
     left_out: RefCell<Vec<Leaf>>,
-    /// The device computes elements of tiles alone.
+    /// Whether the device computes elements only in tiles.
     in_tiles: Cell<bool>,
 }
 
 /// Bits for A and for B: the operands of a product, or two scales.
 type Bits = (u64, u64);
 
-/// Factors of a significand are sought below this.
+/// The limit below which factors of a significand are sought.
 const LARGEST_FACTOR: u64 = 1 << 13;
 
-/// Elements of A that a batch holds at the most, so that it stays within some tens of megabytes.
+/// The most elements of A in a batch, so that it stays within some tens of megabytes.
 const ELEMENTS_PER_BATCH: usize = 1 << 22;
 
 impl<'a> Subject<'a> {
-    /// An operation to ask.
+    /// Creates a subject for an operation of a device.
     #[must_use]
     pub fn new(device: &'a dyn Device, operation: &'a Operation) -> Self {
         Self {
@@ -81,31 +81,31 @@ impl<'a> Subject<'a> {
         &self.operation.id
     }
 
-    /// Products in one dot.
+    /// The number of products in a dot.
     #[must_use]
     pub fn k(&self) -> usize {
         self.id().shape.sizes().2
     }
 
-    /// Every leaf but those left out: the products, then c.
+    /// Every leaf except those left out: the products, then c.
     #[must_use]
     pub fn leaves(&self) -> Vec<Leaf> {
         let left_out = self.left_out.borrow();
         (0..self.k()).map(Leaf::Product).chain([Leaf::C]).filter(|leaf| !left_out.contains(leaf)).collect()
     }
 
-    /// From now on [`Subject::leaves`] leaves these out: they do not count, or more than once.
+    /// Makes [`Subject::leaves`] omit these leaves from now on, because they are not added, or more than once.
     pub fn leave_out(&self, leaves: Vec<Leaf>) {
         *self.left_out.borrow_mut() = leaves;
     }
 
-    /// How many dots were asked so far.
+    /// The number of dots asked so far.
     #[must_use]
     pub fn asked(&self) -> u64 {
         self.asked.get()
     }
 
-    /// From now on leaves may be built from subnormal operands: the unit was found to read them.
+    /// Allows building leaves from subnormal operands from now on; call it once the unit is known to read them.
     pub fn allow_subnormal_operands(&self) {
         self.subnormal_operands.set(true);
         self.splits.borrow_mut().clear();
@@ -118,7 +118,7 @@ impl<'a> Subject<'a> {
         Dot::zeros(self.id())
     }
 
-    /// The bits of an exact value, or `None` where the format cannot hold it (as a normal value, if `normal`).
+    /// The bits of an exact value; `None` if the format cannot hold it (as a normal value, if `normal`).
     fn bits(format: Format, value: Number, normal: bool) -> Option<u64> {
         let (negative, magnitude, exponent) = value.parts();
         let encoded =
@@ -139,7 +139,7 @@ impl<'a> Subject<'a> {
         Self::bits(self.id().c, value, !value.is_zero())
     }
 
-    /// The bits of d for a value that d holds exactly.
+    /// The bits of d for a value; `None` if d cannot hold it exactly.
     #[must_use]
     pub fn d_bits(&self, value: Number) -> Option<u64> {
         Self::bits(self.id().d, value, false)
@@ -151,7 +151,8 @@ impl<'a> Subject<'a> {
         Number::decode(self.id().d, bits)
     }
 
-    /// Operands whose product is the value: the significand in A, B a power of two; exponents split evenly.
+    /// Operands whose product is the value: the significand in A, a power of two in B, and the exponent split between
+    /// them.
     #[must_use]
     pub fn product_bits(&self, value: Number) -> Option<(u64, u64)> {
         if let Some(known) = self.splits.borrow().get(&value) {
@@ -169,7 +170,7 @@ impl<'a> Subject<'a> {
         let (a, b) = (self.id().a, self.id().b);
         let leading = value.leading()?;
         let bias = |format: Format| format.as_float().map_or(0, |float| float.bias);
-        // The middle of B's share, then outward: with wide formats the first try succeeds.
+        // Starts at the middle of B's share and moves outward; with wide formats the first try succeeds.
         let middle = leading * (bias(b) + 1) / (bias(a) + bias(b) + 2);
         (0..=2 * (bias(a).max(bias(b)) + 64)).find_map(|step| {
             let exponent = middle + if step % 2 == 0 { step / 2 } else { -(step + 1) / 2 };
@@ -179,8 +180,8 @@ impl<'a> Subject<'a> {
         })
     }
 
-    /// As [`product_bits`](Self::product_bits), for values whose significand is longer than A's: it may be the product of
-    /// one of A and one of B.
+    /// Like [`product_bits`](Self::product_bits), but also for values whose significand is longer than A's, if it is
+    /// the product of one of A's and one of B's.
     pub(super) fn factored_bits(&self, value: Number) -> Option<(u64, u64)> {
         if let Some(bits) = self.product_bits(value) {
             return Some(bits);
@@ -190,11 +191,11 @@ impl<'a> Subject<'a> {
         let longest = |format: Format| 1u64 << (format.fraction_bits() + 1).min(63);
         let (of_a, of_b) = (longest(self.id().a), longest(self.id().b));
         let is_normal = !self.subnormal_operands.get();
-        // Odd, as a number's mantissa is; of two factors one is short enough to be found.
+        // The mantissa is odd, so its factors are; one of two factors is short enough to be found.
         let factors = (3..of_a.min(LARGEST_FACTOR)).step_by(2).filter(|a| magnitude.is_multiple_of(*a));
         factors.filter(|a| magnitude / a < of_b).find_map(|a| {
             let (a, b) = (i128::from(a), i128::from(magnitude / a));
-            // The leading bit of B at 0, then outward.
+            // Starts with the leading bit of B at 0 and moves outward.
             let middle = b.ilog2().cast_signed();
             (0..=80).find_map(|step| {
                 let shift = if step % 2 == 0 { step / 2 } else { -(step + 1) / 2 } - middle;
@@ -207,7 +208,7 @@ impl<'a> Subject<'a> {
 
     /// A dot whose leaves hold these values and whose other leaves are +0.
     ///
-    /// `None` where the formats, or a block scale that two leaves share, cannot hold them.
+    /// `None` if the formats, or a block scale that two leaves share, cannot hold them.
     #[must_use]
     pub fn dot(&self, leaves: &[(Leaf, Number)]) -> Option<Dot> {
         let mut dot = self.zeros();
@@ -244,12 +245,12 @@ impl<'a> Subject<'a> {
         Some(dot)
     }
 
-    /// One scale for a block (as two power-of-two scales), and operands for each of its values.
+    /// Finds one scale for a block (as two power-of-two scales), and operands for each of its values.
     fn scaled_block(&self, scale: Format, values: &[(usize, Number)]) -> Option<(Bits, Vec<Bits>)> {
         let limit = if scale == Format::UE8M0 { 250 } else { 18 };
         let (low, high) = self.unscaled_exponents();
         let leading = || values.iter().filter_map(|(_, value)| value.leading());
-        // A scale outside of these cannot bring the largest and the smallest value within reach of a product.
+        // Other scales cannot bring both the largest and the smallest value into the range of a product.
         let least = leading().max().map_or(0, |most| most - high - 1).max(-limit);
         let most = leading().min().map_or(0, |least| least - low + 1).min(limit);
         let mut exponents: Vec<i32> = (least..=most).collect();
@@ -263,7 +264,7 @@ impl<'a> Subject<'a> {
         })
     }
 
-    /// The exponents of powers of two that a product holds without a block scale, lowest and highest.
+    /// The lowest and the highest exponent of powers of two that a product holds without a block scale.
     fn unscaled_exponents(&self) -> (i32, i32) {
         let known = self.unscaled.get();
         known.unwrap_or_else(|| {
@@ -275,13 +276,13 @@ impl<'a> Subject<'a> {
         })
     }
 
-    /// The exponents of powers of two that a leaf holds, lowest and highest, both kept within d's normal range.
+    /// The lowest and the highest exponent of powers of two that a leaf holds, within d's normal range.
     #[must_use]
     pub fn exponents(&self, leaf: Leaf) -> (i32, i32) {
         let id = self.id();
         let holds = |exponent: i32| self.dot(&[(leaf, Number::power(exponent))]).is_some();
         let (low, high) = id.d.as_float().map_or((0, 0), |float| (float.min_exponent(), float.max_exponent()));
-        // What a leaf holds is an interval around 0.
+        // The exponents that a leaf holds form an interval around 0.
         let search = |from: i32, to: i32| {
             let (mut good, mut bad) = (from, to);
             while (bad - good).abs() > 1 {
@@ -293,23 +294,24 @@ impl<'a> Subject<'a> {
         (search(0, low - 1), search(0, high + 1))
     }
 
-    /// Computes dots, each with its own rows and columns; the answers in the same order.
+    /// Computes dots, each with its own rows and columns; returns the answers in the same order.
     ///
     /// # Errors
-    /// What the device reports.
+    /// Errors of the device.
     pub fn ask(&self, dots: &[Dot]) -> Result<Vec<u64>, Error> {
         self.ask_from(dots, 0)
     }
 
-    /// As [`Subject::ask`], with every dot so many rows or columns further on: the same dots at other places.
+    /// Like [`Subject::ask`], but with every dot shifted by this many rows or columns: the same dots at other
+    /// positions.
     ///
     /// # Errors
-    /// What the device reports.
+    /// Errors of the device.
     pub fn ask_from(&self, dots: &[Dot], shift: usize) -> Result<Vec<u64>, Error> {
         let mut answers = Vec::with_capacity(dots.len());
         self.asked.set(self.asked.get() + dots.len() as u64);
         if shift == 0 && !self.in_tiles.get() {
-            // One after another, if the device has a faster way for that.
+            // Single dots, if the device has a faster way for them.
             for dots in dots.chunks((ELEMENTS_PER_BATCH / self.k()).max(1)) {
                 if !self.ask_alone(dots, &mut answers)? {
                     self.in_tiles.set(true);
@@ -326,7 +328,7 @@ impl<'a> Subject<'a> {
         Ok(answers)
     }
 
-    /// Dots one after another, not in tiles; false if the device has no way to compute them so.
+    /// Computes single dots, not tiles; returns false if the device has no way to do so.
     fn ask_alone(&self, dots: &[Dot], answers: &mut Vec<u64>) -> Result<bool, Error> {
         if self.device.matrices().is_none() {
             return Ok(false);
@@ -354,7 +356,7 @@ impl<'a> Subject<'a> {
         Ok(())
     }
 
-    /// A dot and its answer as evidence.
+    /// Records a dot and its answer as evidence.
     #[must_use]
     pub fn evidence(&self, about: impl Into<String>, dot: &Dot, d: u64, rivals: &[(String, u64)]) -> Evidence {
         Evidence::of_dot(about, dot, d, rivals)

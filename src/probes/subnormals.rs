@@ -1,4 +1,4 @@
-//! Question 1: are subnormals kept — in A, in B, in C, in D — and where is a result called tiny.
+//! Question 1: are subnormals kept (in A, in B, in C, in D), and when does a result count as tiny?
 
 use mxprobe_api::{Decoded, Error, Format};
 
@@ -63,10 +63,10 @@ pub(crate) const D: Probe = Probe {
     ask: Ask::Question(ask_results),
 };
 
-/// Asked of scalar arithmetic too.
+/// Also asked about scalar arithmetic.
 pub(crate) const TININESS: Probe = scalars::TININESS.asked_of(AppliesTo::Floating, Ask::Along);
 
-/// Asked before everything else: the other questions build their terms from what is read here.
+/// Asked before all other questions that build their terms from its findings.
 pub(super) fn ask_inputs(subject: &Subject<'_>, found: &mut Vec<Finding>) -> Result<(), Error> {
     let id = subject.id();
     let mut kept = Vec::new();
@@ -87,7 +87,7 @@ fn min_exponent(format: Format) -> Option<i32> {
     format.as_float().map(mxprobe_api::FloatEncoding::min_exponent)
 }
 
-/// The smallest subnormal of one operand times a power of two of the other: a normal product.
+/// Tests the smallest subnormal of one operand times a power of two of the other: a normal product.
 fn operand(subject: &Subject<'_>, name: &str, narrow: Format, wide: Format, of_a: bool) -> Result<Finding, Error> {
     let bits = 1 << narrow.as_float().map_or(0, |float| float.unread_bits);
     let Decoded::Finite { significand: 1, exponent, .. } = narrow.decode(bits) else {
@@ -97,7 +97,7 @@ fn operand(subject: &Subject<'_>, name: &str, narrow: Format, wide: Format, of_a
         return Ok(Finding::unsupported(name, format!("{narrow} has no subnormals")));
     }
     let smallest = exponent - narrow.fraction_bits().cast_signed();
-    // The product is to be a normal value of d.
+    // The product should be a normal value of d.
     let d_low = min_exponent(subject.id().d).unwrap_or(0);
     let (low, high) = wide.as_float().map_or((0, 0), |float| (float.min_exponent(), float.max_exponent()));
     let factor = (d_low - smallest).max(0).clamp(low, high);
@@ -164,12 +164,12 @@ fn of_c(subject: &Subject<'_>) -> Result<Finding, Error> {
     })
 }
 
-/// Subnormal results made from normal inputs, and, where they are flushed, where a result is called tiny.
+/// Tests subnormal results of normal inputs, and, if they are flushed, when a result counts as tiny.
 pub(super) fn ask_results(subject: &Subject<'_>, facts: &mut Facts, found: &mut Vec<Finding>) -> Result<(), Error> {
     let id = subject.id();
     let Some(low) = min_exponent(id.d) else { return Ok(()) };
     let name = D.name;
-    // A product below d's normal range, or c less a product.
+    // A product below d's normal range, or c minus a product.
     let fraction_bits = id.d.fraction_bits().cast_signed();
     let target = Number::power(low - 1);
     let by_product = subject.product_bits(target).map(|(a, b)| {
@@ -226,8 +226,9 @@ pub(super) fn ask_results(subject: &Subject<'_>, facts: &mut Facts, found: &mut 
     Ok(())
 }
 
-/// Less than the smallest normal value by half a subnormal place, tiny under every rule; by a quarter, a tie that rounds
-/// to the normal value: tiny only by its exact value. A pair of leaves counts if the first shows that they meet unrounded.
+/// Subtracts from the smallest normal value half a subnormal place, which is tiny under every rule, and a quarter, a
+/// tie that rounds to the normal value and is tiny only by its exact value. A pair of leaves counts if the first test
+/// shows that they are added without rounding.
 fn tininess(subject: &Subject<'_>, low: i32, fraction_bits: i32) -> Result<Finding, Error> {
     let name = TININESS.name;
     let smallest = Number::power(low);

@@ -1,8 +1,9 @@
-//! Question 6: when a sum is normalised, whether there are enough carry bits, and whether it is monotone.
+//! Question 6: when is a sum normalised, are there enough carry bits, and is it monotone?
 //!
-//! Carry bits are counted in two ways. Fasi et al. (2021) and Valpey et al. (arXiv:2502.15999) count those beyond a normalised term:
-//! N terms need ⌈log2 N⌉. A model counts those above the exponent that the grid is laid by, which is one more where a
-//! product of significand in [2, 4) keeps the sum of its operands' exponents. Where products are renormalised the two are one.
+//! Carry bits are counted in two ways. Fasi et al. (2021) and Valpey et al. (arXiv:2502.15999) count those beyond a
+//! normalised term: N terms need ⌈log2 N⌉. A model counts those above the exponent that determines the grid, which is
+//! one more if a product with a significand in [2, 4) keeps the sum of its operands' exponents. If products are
+//! renormalised, the two counts are equal.
 
 use mxprobe_api::{Error, Rounding};
 
@@ -74,8 +75,8 @@ pub(super) fn ask(subject: &Subject<'_>, facts: &mut Facts, found: &mut Vec<Find
     Ok(())
 }
 
-/// c just below a power of two, one last place of c that carries it over, and small terms that make one last place of the
-/// sum: if the sum is normalised after each addition, the lowest bits of those fall off once it is over.
+/// Adds c just below a power of two, one last place of c that carries it over, and small terms that make one last place
+/// of the sum: if the sum is normalised after each addition, the lowest bits of those are lost after the carry.
 fn normalisation(subject: &Subject<'_>, facts: &Facts, structure: &Structure) -> Result<Finding, Error> {
     let name = NORMALISATION.name;
     if structure.site.len() < 4 {
@@ -88,7 +89,7 @@ fn normalisation(subject: &Subject<'_>, facts: &Facts, structure: &Structure) ->
         return Ok(Finding::unsupported(name, "no bit is lost at alignment, so it does not show"));
     };
     let products = structure.site_products();
-    // So many of the lowest bit kept make one last place of the result once it is over.
+    // The number of lowest bits kept that make one last place of the result after the carry.
     let places = bits - result_bits + 1;
     let needed = 1i32.checked_shl(places.max(0).unsigned_abs()).filter(|needed| *needed > 0);
     let (large, rest): (Leaf, &[Leaf]) =
@@ -137,8 +138,8 @@ fn normalisation(subject: &Subject<'_>, facts: &Facts, structure: &Structure) ->
     })
 }
 
-/// A whole of `needed` in at most so many parts, as equal as can be, of which two are odd at least (one, of 1): what is
-/// shifted down by one place loses from each odd part.
+/// Splits `needed` into at most this many parts, as equal as possible, of which at least two are odd (or one, if
+/// `needed` is 1): a shift down by one place loses a bit of each odd part.
 fn shares(needed: i32, at_most: usize) -> Option<Vec<i32>> {
     let count = i32::try_from(at_most).unwrap_or(i32::MAX).min(needed);
     if count < 2 && needed > 1 || count < 1 {
@@ -153,7 +154,7 @@ fn shares(needed: i32, at_most: usize) -> Option<Vec<i32>> {
     Some(parts)
 }
 
-/// The largest terms there are, of one sign: one after another until a sum is wrong.
+/// Adds the largest terms of one sign, one more at a time, until a sum is wrong.
 fn carry(subject: &Subject<'_>, facts: &Facts, structure: &Structure) -> Result<Finding, Error> {
     let name = CARRY.name;
     if structure.site.len() < 3 {
@@ -172,8 +173,8 @@ fn carry(subject: &Subject<'_>, facts: &Facts, structure: &Structure) -> Result<
     let products = structure.site_products();
     let mut dots = Vec::new();
     let mut exact = Vec::new();
-    // The leading bit of the largest term, c's is 0, and the exponent that the unit aligns it by: a product's significand
-    // lies in [0, 4) unless it is renormalised.
+    // The leading bit of the largest term (c's is 0), and the exponent that the unit aligns it by: a product's
+    // significand lies in [0, 4) unless it is renormalised.
     let leading = product.leading().unwrap_or(0);
     let exponent = facts.renormalises_products.map(|renormalises| if renormalises { leading } else { 0 });
     let grid = match facts.kept {
@@ -196,7 +197,7 @@ fn carry(subject: &Subject<'_>, facts: &Facts, structure: &Structure) -> Result<
         exact.push(sum);
     }
     let answers = subject.ask(&dots)?;
-    // In whatever direction the result is rounded, and whichever way lost bits went, it is within a place of the sum.
+    // Whatever the direction of rounding and the treatment of lost bits, the result is within a place of the sum.
     let result_bits = facts.result_fraction_bits.unwrap_or(id.d.fraction_bits().cast_signed());
     let is_right = |sum: Number, d: u64| {
         let unit = sum.leading().unwrap_or(0) - result_bits.min(facts.kept.map_or(result_bits, Kept::at_least)).max(0);
@@ -207,7 +208,8 @@ fn carry(subject: &Subject<'_>, facts: &Facts, structure: &Structure) -> Result<
         })
     };
     let right = exact.iter().zip(&answers).take_while(|(sum, d)| is_right(**sum, **d)).count();
-    // A sum whose leading bit is at `top` takes so many bits beyond the largest term's leading bit, and above the exponent.
+    // The bits that a sum with its leading bit at `top` takes beyond the largest term's leading bit, and above the
+    // exponent.
     let in_words = |top: i32| {
         let beyond = top - leading;
         match exponent.map(|exponent| top - exponent) {
@@ -253,7 +255,7 @@ fn carry(subject: &Subject<'_>, facts: &Facts, structure: &Structure) -> Result<
     Ok(Finding::measured(name, value(false, top), words).with(shown))
 }
 
-/// Enough carry bits, or how many there are; older reports have one of the two counts.
+/// Enough carry bits, or their number; older reports have only one of the two counts.
 fn compared(value: &Value) -> Value {
     if value.part("enough") == Some(&true.into()) {
         return "enough".into();

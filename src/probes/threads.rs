@@ -1,7 +1,7 @@
 //! Does a sum depend on the number of threads that share it? (NVIDIA, Precision & Performance, section 5.3.)
 //!
-//! A matrix unit adds c and the products of one call; a long sum is a chain of calls through c. Who shares it out among
-//! threads, or adds one product a call as a chain of fused multiply-adds does, puts the same products into other calls.
+//! A matrix unit adds c and the products of one call; a long sum is a chain of calls through c. Sharing it among
+//! threads, or adding one product per call as a chain of fused multiply-adds does, moves products to other calls.
 
 use mxprobe_api::{Decoded, Error, Format};
 
@@ -17,13 +17,14 @@ pub(crate) const PROBE: Probe = scalars::SUM_ORDER.asked_of(AppliesTo::Floating,
 const SUMS: usize = 64;
 const PRODUCTS: usize = 128;
 
-/// Threads that share a sum: the products of each follow one another. With one, products come as they lie.
+/// The numbers of threads that share a sum; the products of each thread are consecutive. With one, products keep their
+/// order.
 const THREADS: [usize; 4] = [1, 4, 16, 64];
 
-/// The name of one product a call.
+/// The name of the method with one product per call.
 const CHAIN: &str = "fma";
 
-/// Exact sums are held in units of this power of two: far below the last place of any sum of these products.
+/// Exact sums are integers in units of this power of two, far below the last place of any sum of these products.
 const UNIT: i32 = -90;
 
 /// One way to add the products of a sum.
@@ -75,7 +76,7 @@ fn of_sums(subject: &Subject<'_>) -> Result<Finding, Error> {
     let mut totals = vec![vec![0; SUMS]; ways.len()];
     let mut last: Vec<Vec<Option<Dot>>> = vec![vec![None; SUMS]; ways.len()];
     for call in 0..longest {
-        // One batch for the next call of every sum of every way.
+        // One batch for the next call of every sum, in every way.
         let mut places = Vec::new();
         let mut dots = Vec::new();
         for (at, way) in ways.iter().enumerate() {
@@ -125,7 +126,7 @@ fn finding(
         differing.len(),
         words.join(", ")
     );
-    // Where no sum differs, the first one shows two orders that give the same bits.
+    // If no sum differs, the first one shows two orders that give the same bits.
     let sum = differing.first().copied().unwrap_or(0);
     let show = |at: usize| {
         let rivals: Vec<(String, u64)> = (0..ways.len())
@@ -149,7 +150,7 @@ fn how(way: &Way) -> String {
     }
 }
 
-/// A normal value of random bits within some places of 1, of either sign, as far as the format reaches.
+/// A normal value with random bits, of either sign, within some binades of 1 as far as the format allows.
 fn element(random: &mut Random, format: Format) -> u64 {
     let Some(float) = format.as_float() else { return 0 };
     let (low, high) = (float.min_exponent().max(-6), float.max_exponent().min(3));
@@ -168,13 +169,13 @@ fn element(random: &mut Random, format: Format) -> u64 {
     found.bits
 }
 
-/// A product in units of 2^[`UNIT`]; the rest of a longer one is cut.
+/// A product in units of 2^[`UNIT`]; lower bits are cut.
 fn product(a: Format, b: Format, (x, y): (u64, u64)) -> i128 {
     let (Some((of_a, low_a)), Some((of_b, low_b))) = (parts(a, x), parts(b, y)) else { return 0 };
     shifted(of_a * of_b, low_a + low_b - UNIT)
 }
 
-/// The significand with its sign, and the exponent of its last bit; `None` of what is no number.
+/// The signed significand and the exponent of its last bit; `None` if the bits are not a finite number.
 fn parts(format: Format, bits: u64) -> Option<(i128, i32)> {
     match format.decode(bits) {
         Decoded::Zero { .. } => Some((0, 0)),
@@ -191,7 +192,7 @@ fn shifted(value: i128, by: i32) -> i128 {
     if by >= 0 { value << places.min(127) } else { value >> places.min(127) }
 }
 
-/// How far a sum is from the exact one, in units in the last place of the exact one; `None` of what is no number.
+/// The distance of a sum from the exact one, in units in the last place of the exact one; `None` if it is not finite.
 fn error(format: Format, total: u64, exact: i128) -> Option<f64> {
     let (significand, low) = parts(format, total)?;
     let off = (shifted(significand, low - UNIT) - exact).unsigned_abs();

@@ -1,18 +1,18 @@
-//! A summation tree, and how it follows from which leaves swamp which.
+//! A summation tree, derived from which leaves swamp which.
 
 use super::subject::Leaf;
 use crate::findings::Value;
 
-/// A summation tree as it shows from outside: which leaves are joined before which.
+/// A summation tree as far as it can be observed: which leaves are joined before which.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Tree {
     /// A product or c.
     Leaf(Leaf),
-    /// A joint.
+    /// An inner node.
     Node {
         /// How its children are joined.
         joint: Joint,
-        /// Leaves first, in the order of k, then inner nodes by their first leaf.
+        /// Leaves first, in order of k, then inner nodes by their first leaf.
         children: Vec<Tree>,
     },
 }
@@ -22,9 +22,9 @@ pub enum Tree {
 pub enum Joint {
     /// Two terms.
     Pair,
-    /// Three or more at once; the largest swamps the rest although they cancel.
+    /// Three or more at once; the largest swamps the others even if they cancel.
     Fused,
-    /// Three or more at once; nothing is lost before they are all added.
+    /// Three or more at once; nothing is lost before all are added.
     Exact,
 }
 
@@ -54,7 +54,7 @@ impl Losses {
         !self.get(i, j, x) && self.get(i, x, j) && self.get(j, x, i)
     }
 
-    /// The tree that explains every loss, or a triple that no tree explains.
+    /// Builds the tree that explains every loss; the error is a triple that no tree explains.
     pub(super) fn tree(&self, leaves: &[Leaf]) -> Result<Tree, (Leaf, Leaf, Leaf)> {
         let all: Vec<usize> = (0..self.n).collect();
         let tree = self.build(&all, leaves)?;
@@ -80,7 +80,7 @@ impl Losses {
         Ok(Tree::Node { joint, children })
     }
 
-    /// The parts of a set that some third member shows to be joined first.
+    /// Splits a set into parts whose members some third member shows to be joined first.
     fn parts(&self, set: &[usize]) -> Vec<Vec<usize>> {
         let mut part_of: Vec<usize> = (0..set.len()).collect();
         for i in 0..set.len() {
@@ -105,7 +105,7 @@ impl Losses {
         parts
     }
 
-    /// Every triple against what the tree says of it.
+    /// Checks every triple against the tree.
     fn check(&self, tree: &Tree, leaves: &[Leaf]) -> Result<(), (Leaf, Leaf, Leaf)> {
         let Tree::Node { joint, children } = tree else { return Ok(()) };
         let index_of = |leaf: &Leaf| leaves.iter().position(|other| other == leaf).expect("a leaf of the tree");
@@ -147,7 +147,8 @@ impl Counts {
         self.lost[j * self.n + i] = lost;
     }
 
-    /// The tree in which everything below the joint of two leaves is lost to them, or a pair that no such tree explains.
+    /// Builds the tree in which two leaves swamp everything below their joint; the error is a pair that no such tree
+    /// explains.
     pub(super) fn tree(&self, leaves: &[Leaf]) -> Result<Tree, (Leaf, Leaf)> {
         self.build(&(0..self.n).collect::<Vec<_>>(), leaves)
     }
@@ -183,7 +184,7 @@ impl Counts {
 }
 
 impl Tree {
-    /// The leaves below, in no particular order.
+    /// The leaves of the tree, in no particular order.
     #[must_use]
     pub fn leaves(&self) -> Vec<Leaf> {
         match self {
@@ -205,7 +206,7 @@ impl Tree {
         }
     }
 
-    /// The leaves that are joined at this very node.
+    /// The leaves that are joined at this node itself.
     #[must_use]
     pub fn direct_leaves(&self) -> Vec<Leaf> {
         match self {
@@ -241,7 +242,7 @@ impl Tree {
         blocks
     }
 
-    /// The most products that are joined at one node of three or more terms; 1 where every node joins two.
+    /// The most products that are joined at one node of three or more terms; 1 if every node joins two.
     #[must_use]
     pub fn products_at_once(&self) -> usize {
         let fused = self.nodes().into_iter().filter(|node| !matches!(node, Self::Node { joint: Joint::Pair, .. }));
@@ -259,13 +260,13 @@ impl Tree {
         }
     }
 
-    /// A chain of two-term additions: its terms in order.
+    /// The terms of a chain of two-term additions, in order; `None` if the tree is not such a chain.
     fn chain(&self) -> Option<Vec<Leaf>> {
         match self {
             Self::Leaf(leaf) => Some(vec![*leaf]),
             Self::Node { joint: Joint::Pair, children } => match &children[..] {
                 [Self::Leaf(x), Self::Leaf(y)] => {
-                    // The first two terms of a chain commute; c and low k are named first.
+                    // The first two terms of a chain commute; c and low k come first.
                     Some(if *y == Leaf::C { vec![*y, *x] } else { vec![*x, *y] })
                 }
                 [Self::Leaf(last), rest] => {
@@ -279,7 +280,8 @@ impl Tree {
         }
     }
 
-    /// Chains of additions that are joined before anything else meets them: two or more, or none.
+    /// The chains of additions that this node joins, if its children are all chains of three or more terms; otherwise
+    /// empty.
     #[must_use]
     pub fn chains(&self) -> Vec<Vec<Leaf>> {
         let Self::Node { joint: Joint::Pair, children } = self else { return Vec::new() };
@@ -287,7 +289,7 @@ impl Tree {
         chains.filter(|chains| chains.iter().all(|chain| chain.len() > 2)).unwrap_or_default()
     }
 
-    /// In words.
+    /// Describes the tree.
     #[must_use]
     pub fn describe(&self) -> String {
         match self {
@@ -314,12 +316,12 @@ impl Tree {
     }
 }
 
-/// Leaves in words.
+/// Formats leaves.
 pub(super) fn list(leaves: &[Leaf]) -> String {
     names(leaves, " ")
 }
 
-/// Runs of products with a constant step as `p0…p7` or `p0,p2…p30`.
+/// Formats runs of products with a constant step as `p0…p7` or `p0,p2…p30`.
 fn names(leaves: &[Leaf], separator: &str) -> String {
     let mut parts = Vec::new();
     let mut at = 0;

@@ -1,4 +1,5 @@
-//! Question 3, of terms that are zero: does the exponent of a product count at alignment, although one of its operands is zero?
+//! Question 3, for terms that are zero: does the exponent of a product affect alignment even if one of its operands is
+//! zero?
 
 use mxprobe_api::{Error, FloatEncoding, Format};
 
@@ -94,7 +95,7 @@ mod tests {
 
     use super::*;
 
-    /// Adds all products and c at once on a grid of 24 bits, laid by exponents; zeros have one if they count.
+    /// Adds all products and c at once on a grid of 24 bits, determined by exponents; those of zeros count if `counts`.
     struct Fused {
         info: DeviceInfo,
         operations: OperationSet,

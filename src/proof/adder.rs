@@ -1,6 +1,6 @@
-//! One fused addition over any logic: what `mxprobe_models`'s exact evaluator does, in words of fixed width.
+//! One fused addition over any logic: the same as `mxprobe_models`'s exact evaluator, in words of fixed width.
 //!
-//! Widths are worst cases over all inputs, so nothing is lost that the exact evaluator keeps.
+//! Widths are worst cases over all inputs, so no bit is lost that the exact evaluator keeps.
 
 use mxprobe_api::Rounding;
 use mxprobe_models::{Adder, Below, Class, Output, Scale, ZeroSign};
@@ -14,10 +14,10 @@ use super::{
     words::{Word, Words},
 };
 
-/// Why a model is not covered.
+/// The reason why a model is not covered.
 pub(super) type NotCovered = String;
 
-/// Adds terms; `scales` multiply the sum, whose register has `spare_bits` more than it needs.
+/// Adds terms; `scales` multiply the sum, whose register has `spare_bits` more bits than it needs.
 pub(super) fn add<L: Logic>(
     logic: &mut L,
     adder: &Adder,
@@ -64,7 +64,7 @@ pub(super) fn add<L: Logic>(
             let bits = logic.choose_word(infinite, &infinity, &bits);
             let bits = logic.choose_word(nan, &of_nan, &bits);
             let read = super::number::read(logic, format, &bits);
-            // What came from infinities is an infinity whatever its bits say, in a format without one too.
+            // A result of infinities is an infinity whatever its bits are, even in a format without one.
             let special = logic.or(nan, infinite);
             let nan = logic.choose(special, nan, read.nan);
             let read_infinite = logic.and_not(read.infinite, special);
@@ -115,7 +115,7 @@ fn sum<L: Logic>(
     }
     let complemented = adder.below == Below::OnesComplement;
     let widest = aligned.iter().map(|(_, magnitude)| magnitude.len()).max().unwrap_or(0);
-    // Each term is below 2^widest, and one more where it is complemented.
+    // Each term is below 2^widest, or one more if it is complemented.
     let carries = usize::BITS - aligned.len().leading_zeros() + u32::from(complemented);
     let width = widest + carries as usize + 1 + spare_bits;
     let mut total = logic.number(0, width);
@@ -157,7 +157,7 @@ fn sum<L: Logic>(
     Ok(result)
 }
 
-/// One unit less in magnitude for each term whose sign is not the last value's, unless all are zeros.
+/// Subtracts one unit of magnitude for each term whose sign differs from the last value's, unless all terms are zeros.
 fn complement<L: Logic>(logic: &mut L, terms: &[Term<L::Bit>], total: Word<L::Bit>) -> Word<L::Bit> {
     let no = logic.constant(false);
     let nonzero: Vec<L::Bit> = terms.iter().flat_map(|term| term.number.finite.magnitude.iter().copied()).collect();
@@ -169,7 +169,7 @@ fn complement<L: Logic>(logic: &mut L, terms: &[Term<L::Bit>], total: Word<L::Bi
     for term in terms {
         let differs = logic.xor(term.number.finite.negative, reference);
         let counts = logic.and(differs, nonzero);
-        // +1 where the reference is negative, else −1, which is every bit set.
+        // +1 if the reference is negative, otherwise −1, which has every bit set.
         let up = logic.and(counts, reference);
         let down = logic.and_not(counts, reference);
         let ones: Word<L::Bit> = zeros.iter().map(|_| down).collect();
@@ -178,7 +178,7 @@ fn complement<L: Logic>(logic: &mut L, terms: &[Term<L::Bit>], total: Word<L::Bi
     total
 }
 
-/// A group's sum times its scales; its exponent is that of the scales alone, if a product was not zero.
+/// A group's sum times its scales. The exponent is that of the scales alone, if a product is nonzero.
 fn scaled<L: Logic>(
     logic: &mut L,
     sum: Finite<L::Bit>,
@@ -208,7 +208,7 @@ fn scaled<L: Logic>(
     }
 }
 
-/// What block scales multiply in an adder.
+/// Whether an adder's block scales multiply the sum rather than the products.
 pub(super) fn scales_sum(adder: &Adder) -> bool {
     adder.scale == Scale::Sum
 }

@@ -1,4 +1,4 @@
-//! The grid of a fused addition and its terms on it, over any logic.
+//! The grid of a fused addition and the alignment of its terms, over any logic.
 
 use mxprobe_models::{Adder, Below, Class, Exponent, Output};
 
@@ -9,7 +9,8 @@ use super::{
     words::{Word, Words},
 };
 
-/// The lowest bit kept, the largest exponent, and how far above the grid a term of each class may reach.
+/// The exponent of the lowest kept bit, the largest exponent, and the grid's fraction bits if they are known to be the
+/// same for every dot.
 pub(super) struct Grid<B> {
     pub unit: Integer<B>,
     pub exponent: Integer<B>,
@@ -48,7 +49,7 @@ pub(super) fn grid<L: Logic>(logic: &mut L, adder: &Adder, terms: &[Term<L::Bit>
         });
     }
     match found {
-        // Without an exponent there is no grid: nothing may be lost.
+        // Without an exponent in any term, no grid exists, and nothing may be lost.
         Some(grid) if logic.known(grid.has_exponent) == Some(true) => grid,
         Some(grid) if every_term_has_a_rule(adder, terms) => grid,
         Some(grid) => {
@@ -65,7 +66,7 @@ pub(super) fn grid<L: Logic>(logic: &mut L, adder: &Adder, terms: &[Term<L::Bit>
     }
 }
 
-/// The largest exponent of the terms, and whether one has any.
+/// The largest exponent of the terms, and whether any term has one.
 fn largest_exponent<L: Logic>(logic: &mut L, terms: &[Term<L::Bit>]) -> (Integer<L::Bit>, L::Bit) {
     let mut largest = (Integer::constant(0), logic.constant(false));
     for (at, Term { number: Number { finite, .. }, .. }) in terms.iter().enumerate() {
@@ -77,8 +78,8 @@ fn largest_exponent<L: Logic>(logic: &mut L, terms: &[Term<L::Bit>]) -> (Integer
     largest
 }
 
-/// Whether an exponent floor makes no difference: no term that is not zero can have a lower exponent, and where all are
-/// zeros, so is what is rounded, whatever the grid.
+/// Whether an exponent floor makes no difference: no nonzero term can have a lower exponent, and if all terms are zero,
+/// so is the rounded result, on any grid.
 fn is_idle<B: Copy + std::fmt::Debug>(adder: &Adder, floor: i32, terms: &[Term<B>]) -> bool {
     let [rule] = adder.grid.as_slice() else { return false };
     let lowest = |finite: &Finite<B>| match rule.exponent {
@@ -94,7 +95,7 @@ fn every_term_has_a_rule<B>(adder: &Adder, terms: &[Term<B>]) -> bool {
     terms.iter().all(|term| adder.grid.iter().any(|rule| rule.terms == Class::All || rule.terms == term.class))
 }
 
-/// The greater of two integers of which each may be absent; absent if both are.
+/// The greater of two integers, either of which may be absent; absent if both are.
 fn greater<L: Logic>(
     logic: &mut L,
     one: &Integer<L::Bit>,
@@ -110,11 +111,10 @@ fn greater<L: Logic>(
     };
     let (one, other) = (present(logic, one, has_one), present(logic, other, has_other));
     let both = one.max(logic, &other);
-    // An integer that is always there bounds the result from below.
     (both, logic.or(has_one, has_other))
 }
 
-/// A term's magnitude as a whole number of `2^unit`.
+/// A term's magnitude as a multiple of `2^unit`.
 pub(super) fn align<L: Logic>(
     logic: &mut L,
     adder: &Adder,
@@ -126,7 +126,7 @@ pub(super) fn align<L: Logic>(
         return Vec::new();
     }
     let rules = adder.grid.iter().filter(|rule| rule.terms == Class::All || rule.terms == term.class);
-    // Places the term's lowest bit may lie above the unit, at most.
+    // The most places that the term's lowest bit may be above the unit.
     let mut highest = finite.lsb.high - unit.low;
     let cut = if term.class == Class::Values { adder.value_cut_bits.cast_signed() } else { 0 };
     let mut normalise = false;
@@ -144,7 +144,7 @@ pub(super) fn align<L: Logic>(
     }
     let (magnitude, lsb) =
         if normalise { normalised(logic, finite) } else { (finite.magnitude.clone(), finite.lsb.clone()) };
-    // The term is put `highest` places up, with one bit below the unit, and shifted down from there.
+    // The term is placed `highest` places up, with one bit below the unit, and shifted down from there.
     let distance = unit.minus(logic, &lsb);
     let down = distance.raised(highest);
     let down = down.above(logic, 0);
@@ -165,7 +165,7 @@ pub(super) fn align<L: Logic>(
     below(logic, adder.below, finite.negative, &kept, guard, lost)
 }
 
-/// The magnitude shifted up until its top bit is set, and the exponent of its lowest bit then.
+/// The magnitude shifted up until its top bit is set, and the resulting exponent of its lowest bit.
 fn normalised<L: Logic>(logic: &mut L, finite: &Finite<L::Bit>) -> (Word<L::Bit>, Integer<L::Bit>) {
     let zeros = logic.leading_zeros(&finite.magnitude);
     let magnitude = logic.shifted_left(&finite.magnitude, &zeros);
@@ -174,7 +174,7 @@ fn normalised<L: Logic>(logic: &mut L, finite: &Finite<L::Bit>) -> (Word<L::Bit>
     (magnitude, finite.lsb.minus(logic, &zeros))
 }
 
-/// What becomes of bits below a grid: the highest of them, and whether another is set.
+/// Applies the rule for bits below a grid: `guard` is the highest of them, `lost` whether another is set.
 pub(super) fn below<L: Logic>(
     logic: &mut L,
     rule: Below,

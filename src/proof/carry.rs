@@ -1,21 +1,21 @@
-//! How many carry bits a sum can need, in closed form.
+//! A closed form for the number of carry bits that a sum can need.
 //!
-//! On a grid of F fraction bits below the largest exponent E, a term is a whole number of 2^(E−F). A term of exponent E
-//! has the magnitude of its significand, at most M; one of a lower exponent is smaller, also after it was rounded. So no
-//! sum of the terms is larger in magnitude than the sum S of all M, and a register of F + 1 + L magnitude bits holds it if
-//! S < 2^(F+1+L). Terms of one exponent and the largest significands attain S, so fewer bits do not do.
+//! On a grid of F fraction bits below the largest exponent E, a term is a multiple of 2^(E−F). A term of exponent E has
+//! the magnitude of its significand, at most M; one of a lower exponent is smaller, even after rounding. So no sum of
+//! the terms is larger in magnitude than the sum S of all M, and a register of F + 1 + L magnitude bits holds it if S <
+//! 2^(F+1+L). Terms of one exponent with the largest significands attain S, so fewer bits do not suffice.
 
 use mxprobe_api::{Format, OperationId};
 use mxprobe_models::{Adder, Below, Class, Exponent, PlanNode, Scale, Term};
 
-/// Fraction bits of operands of which every significand is looked at.
+/// The most fraction bits of operands whose significands are all enumerated.
 const NARROW_BITS: u32 = 12;
 
-/// The least number of carry bits with which no sum of a node wraps; for exponents of leading bits and operands of more
-/// than 12 fraction bits, for scaled ones and for terms that are unrounded sums, a number with which none does.
+/// The smallest number of carry bits with which no sum of a node wraps. For exponents of leading bits and operands of
+/// more than 12 fraction bits, for scaled operands and for terms that are unrounded sums, it is a number that suffices.
 ///
-/// None where the closed form does not speak: there are several grids, c is cut further, unrounded sums are not exact, or
-/// operands are integers or sums are scaled.
+/// Returns `None` if the closed form does not apply: there are several grids, c is cut further, unrounded sums are not
+/// exact, operands are integers, or sums are scaled.
 #[must_use]
 pub fn sufficient_carry_bits(
     adder: &Adder,
@@ -29,7 +29,7 @@ pub fn sufficient_carry_bits(
     {
         return None;
     }
-    // The largest significand of a format, and how many of its bits are fraction bits.
+    // The largest significand of a format, and its fraction bits.
     let significand = |format: Format| -> Option<(u128, u32)> {
         let float = format.as_float()?;
         Some(((2 << float.fraction_bits) - 1, float.fraction_bits))
@@ -41,13 +41,13 @@ pub fn sufficient_carry_bits(
                 let ((a, a_bits), (b, b_bits)) = (significand(id.a)?, significand(id.b)?);
                 let (product, bits) = (a.checked_mul(b)?, a_bits + b_bits);
                 match (rule.exponent, id.block_scale()) {
-                    // Scales are factors as well: their exponents join the product's, and their significands.
+                    // Scales are factors as well: their exponents and significands are part of the product's.
                     (Exponent::Operands, Some(scale)) => {
                         let (largest, scale_bits) = significand(scale.format)?;
                         (product.checked_mul(largest * largest)?, bits + 2 * scale_bits)
                     }
                     (Exponent::Operands, None) => (product, bits),
-                    // A bound: whatever is normalised is below 2.
+                    // An upper bound: any normalised significand is below 2.
                     (Exponent::Leading, Some(scale)) => {
                         let bits = bits + 2 * significand(scale.format)?.1 + 1;
                         ((2 << bits) - 1, bits)
@@ -73,8 +73,9 @@ pub fn sufficient_carry_bits(
     Some(length.saturating_sub(rule.fraction_bits.unsigned_abs() + 1))
 }
 
-/// What an unrounded sum is at most, as a multiple of 2 to its exponent by operands, and how many bits of that are fraction
-/// bits. Each term is at most its largest significand there, since none has a greater exponent, rounded to the sum's grid.
+/// The largest unrounded sum, as a multiple of 2 to its exponent by operands, and the number of fraction bits in that
+/// multiple. Each term is at most its largest significand, since no term has a greater exponent, rounded to the sum's
+/// grid.
 fn unrounded(node: usize, id: &OperationId, adders: &[Adder], nodes: &[PlanNode]) -> Option<(u128, u32)> {
     let adder = &adders[nodes[node].adder];
     let rule = match adder.grid[..] {
@@ -115,21 +116,22 @@ fn unrounded(node: usize, id: &OperationId, adders: &[Adder], nodes: &[PlanNode]
     Some(sum)
 }
 
-/// The largest significand, in [1, 2), that a product of two significands has once normalised, with one more fraction bit
-/// than they have together; a bound of it where formats are so wide that it makes no difference.
+/// The largest significand, in [1, 2), of a normalised product of two significands, with one more fraction bit than the
+/// two have together; an upper bound if the formats are so wide that it makes no difference.
 fn largest_normalised([a, b]: [u128; 2], [a_bits, b_bits]: [u32; 2]) -> u128 {
     let bits = a_bits + b_bits;
     let (narrow_bits, wide) = if a_bits <= b_bits { (a_bits, b) } else { (b_bits, a) };
     if narrow_bits > NARROW_BITS {
         return (4 << bits) - 1;
     }
-    // Of the products below 2, the largest for each significand of the narrower operand; of the others, the largest.
+    // The largest of the products below 2 for each significand of the narrower operand, and the largest of all
+    // products.
     let below_two =
         (1u128 << narrow_bits..2 << narrow_bits).map(|narrow| narrow * wide.min(((2 << bits) - 1) / narrow));
     below_two.max().map_or(0, |largest| largest * 2).max(a * b)
 }
 
-/// A magnitude less its lowest `drop` bits, as far up as it may be rounded.
+/// A magnitude without its lowest `drop` bits, rounded up if the rule allows it.
 fn on_grid(magnitude: u128, drop: i32, below: Below) -> Option<u128> {
     if drop <= 0 {
         let shift = drop.unsigned_abs();
@@ -138,7 +140,7 @@ fn on_grid(magnitude: u128, drop: i32, below: Below) -> Option<u128> {
     let drop = drop.unsigned_abs().min(127);
     let kept = magnitude >> drop;
     let up = below != Below::Truncate && below != Below::OnesComplement && kept << drop != magnitude;
-    // `sticky` sets a bit at the most, which rounding up exceeds.
+    // `sticky` sets at most one bit, and rounding up adds at least as much.
     Some(kept + u128::from(up))
 }
 
@@ -147,7 +149,7 @@ mod tests {
     use super::*;
     use mxprobe_models::load;
 
-    /// The closed form for one node of a shipped model, with so many fraction bits.
+    /// The closed form for one node of a shipped model, with this number of fraction bits.
     fn of(model: &str, id: &str, fraction_bits: Option<i32>, exponent: Exponent) -> Option<u32> {
         let mut model = load(model).unwrap();
         let id: OperationId = id.parse().unwrap();
@@ -173,7 +175,8 @@ mod tests {
 
     #[test]
     fn narrow_operands_need_fewer_than_their_logarithm_says() {
-        // 32 products of at most 1.875², and c, below 2: 114.5; a bound of 4 a product would give 130 and one bit more.
+        // 32 products of at most 1.875², and c below 2: 114.5; a bound of 4 per product would give 130 and one more
+        // bit.
         assert_eq!(of("h100", "wgmma.m64n8k32.f32.e4m3.e4m3.f32", Some(25), Exponent::Operands), Some(6));
         assert_eq!(on_grid(0b1111, 2, Below::Truncate), Some(0b11));
         assert_eq!(on_grid(0b1111, 2, Below::Nearest), Some(0b100));

@@ -1,4 +1,4 @@
-//! Circuits: gates over inputs, each function kept once.
+//! Circuits: gates over inputs, each function stored once.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ pub struct Signal(u32);
 impl Signal {
     /// The wire that is always false.
     pub const FALSE: Self = Self(0);
-    /// Its negation.
+    /// The wire that is always true.
     pub const TRUE: Self = Self(1);
 
     /// The index of its gate.
@@ -47,25 +47,25 @@ impl std::ops::Not for Signal {
     }
 }
 
-/// What drives a wire.
+/// The driver of a wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Gate {
-    /// Nothing: false.
+    /// The constant false.
     False,
     /// An input.
     Input,
-    /// Both.
+    /// Both are true.
     And(Signal, Signal),
-    /// Exactly one.
+    /// Exactly one is true.
     Xor(Signal, Signal),
-    /// The second if the first, else the third.
+    /// The second if the first is true, otherwise the third.
     Choose(Signal, Signal, Signal),
-    /// At least two of three.
+    /// At least two of the three are true.
     Majority(Signal, Signal, Signal),
 }
 
-/// Gates in an order in which each only reads earlier ones. Equal gates are one gate, and what does not depend on an
-/// input is folded away.
+/// Gates in an order in which each reads only earlier ones. Equal gates are stored once, and signals that do not depend
+/// on an input are folded into constants.
 #[derive(Clone, Debug)]
 pub struct Circuit {
     gates: Vec<Gate>,
@@ -78,8 +78,8 @@ pub struct Circuit {
 pub struct Product {
     /// Its bits, lowest first.
     pub bits: Vec<Signal>,
-    /// What holds of the bits of every product: it is zero just if a factor is; of factors whose top bits are set, one of its
-    /// two top bits is; and as many of its top bits as the longer factor has are not all set.
+    /// Facts about the bits of every product: it is zero if and only if a factor is; if the top bits of both factors
+    /// are set, one of its two top bits is; and its top bits, as many as the longer factor has, are not all set.
     pub facts: Vec<Signal>,
 }
 
@@ -96,7 +96,7 @@ impl Circuit {
         Self::default()
     }
 
-    /// The gates; a signal names one by its index.
+    /// The gates; a signal refers to one by its index.
     #[must_use]
     pub fn gates(&self) -> &[Gate] {
         &self.gates
@@ -129,7 +129,8 @@ impl Circuit {
         signal
     }
 
-    /// Which gates signals depend on, themselves included; not what those depend on that are cut off.
+    /// Marks the gates that signals depend on, including their own. Gates that are cut off are marked, but not what
+    /// they depend on.
     #[must_use]
     pub fn cone(&self, of: &[Signal], is_cut: &dyn Fn(usize) -> bool) -> Vec<bool> {
         let mut needed = vec![false; self.gates.len()];
@@ -148,7 +149,7 @@ impl Circuit {
 }
 
 impl Gate {
-    /// The signals it reads: the first so many of these.
+    /// The signals that it reads, and how many of the three count.
     #[must_use]
     pub fn reads(self) -> ([Signal; 3], usize) {
         match self {
@@ -257,7 +258,7 @@ impl Logic for Circuit {
         let mut three = [a, b, c];
         three.sort_unstable();
         let [a, b, c] = three;
-        // A signal sorts next to its negation, and the constants before everything.
+        // A signal sorts next to its negation, and the constants sort first.
         if a == b || b == c {
             return b;
         }
@@ -281,7 +282,7 @@ mod tests {
     use super::*;
     use crate::proof::logic::Values;
 
-    /// The value of a signal where the inputs have these values, in the order in which they were made.
+    /// The value of a signal for these values of the inputs, in the order in which they were created.
     fn value(circuit: &Circuit, signal: Signal, inputs: &[bool]) -> bool {
         let mut inputs = inputs.iter();
         let mut values: Vec<bool> = Vec::new();

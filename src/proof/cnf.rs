@@ -1,17 +1,18 @@
-//! Clauses that say what a circuit says.
+//! Clauses that are equivalent to a circuit.
 
 use std::fmt::Write as _;
 
 use super::circuit::{Circuit, Gate, Signal};
 
-/// A formula in conjunctive normal form. Literals are as in DIMACS files: variables count from 1, negations are negative.
+/// A formula in conjunctive normal form. Literals are as in DIMACS files: variables count from 1, and negations are
+/// negative.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cnf {
     /// The number of variables.
     pub variables: i32,
-    /// The literals of all clauses, one clause after the other.
+    /// The literals of all clauses, one clause after another.
     literals: Vec<i32>,
-    /// Where each clause ends.
+    /// The end of each clause in `literals`.
     ends: Vec<usize>,
 }
 
@@ -34,7 +35,7 @@ impl Cnf {
         self.ends.len()
     }
 
-    /// Whether there is no clause.
+    /// Whether the formula has no clauses.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
@@ -46,7 +47,7 @@ impl Cnf {
         starts.zip(&self.ends).map(|(start, end)| &self.literals[start..*end])
     }
 
-    /// The formula as a DIMACS file, each comment on a line of its own.
+    /// The formula as a DIMACS file, with each comment on its own line.
     #[must_use]
     pub fn dimacs(&self, comments: &[String]) -> String {
         let mut text = String::new();
@@ -64,29 +65,29 @@ impl Cnf {
     }
 }
 
-/// A circuit's formula and which variable each gate became.
+/// A circuit's formula and the variable of each gate.
 #[derive(Clone, Debug)]
 pub struct Encoded {
-    /// The clauses: satisfied by just the inputs for which the asserted signal holds.
+    /// The clauses: satisfied by exactly the inputs for which the asserted signal holds.
     pub cnf: Cnf,
     variables: Vec<i32>,
 }
 
 impl Encoded {
-    /// The formula that says that a signal holds.
+    /// Encodes the assertion that a signal holds.
     #[must_use]
     pub fn of(circuit: &Circuit, holds: Signal) -> Self {
         Self::cut(circuit, &[holds], &|_| false)
     }
 
-    /// The formula that says that a signal holds where products may be anything of which hold those facts that hold of all
-    /// products; `None` if there is no product. Where nothing satisfies it, nothing satisfies the signal.
+    /// Encodes the assertion that a signal holds if products may have any value that satisfies the facts known of all
+    /// products; `None` without products. If the formula is unsatisfiable, so is the signal.
     #[must_use]
     pub fn with_any_products(circuit: &Circuit, holds: Signal) -> Option<Self> {
         let mut is_cut = vec![false; circuit.gates().len()];
         let mut asserted = vec![holds];
         for product in circuit.products() {
-            // The lowest bit is one gate.
+            // The lowest bit is a single gate.
             for signal in product.bits.iter().skip(1) {
                 is_cut[signal.gate()] = !matches!(circuit.gates()[signal.gate()], Gate::False | Gate::Input);
             }
@@ -95,7 +96,7 @@ impl Encoded {
         is_cut.contains(&true).then(|| Self::cut(circuit, &asserted, &|gate| is_cut[gate]))
     }
 
-    /// The formula that signals hold, of which gates that are cut off may have any value.
+    /// Encodes the assertion that signals hold if gates that are cut off may have any value.
     fn cut(circuit: &Circuit, hold: &[Signal], is_cut: &dyn Fn(usize) -> bool) -> Self {
         let needed = circuit.cone(hold, is_cut);
         let mut encoded = Self { cnf: Cnf::default(), variables: vec![0; circuit.gates().len()] };
@@ -111,7 +112,7 @@ impl Encoded {
         encoded
     }
 
-    /// The literal of a signal, or 0 where the asserted signal does not depend on it.
+    /// The literal of a signal, or 0 if the asserted signal does not depend on it.
     #[must_use]
     pub fn literal(&self, signal: Signal) -> i32 {
         let variable = self.variables[signal.gate()];
@@ -136,7 +137,7 @@ impl Encoded {
             }
             Gate::Choose(condition, then, otherwise) => {
                 let (c, t, e) = (self.literal(condition), self.literal(then), self.literal(otherwise));
-                // The last two follow from the others, and let a solver see more at once.
+                // The last two follow from the others, and let a solver propagate more.
                 for clause in [[-c, -t, g], [-c, t, -g], [c, -e, g], [c, e, -g], [-t, -e, g], [t, e, -g]] {
                     self.cnf.add(&clause);
                 }

@@ -5,7 +5,7 @@ use mxprobe_api::{Decoded, Format, OperationId, Overflow, Rounding, Specials, Su
 use super::{integer::Integer, logic::Logic, number::Number, words::Words as _};
 use crate::dots::Dot;
 
-/// Exponents of the leading bit, both ends included.
+/// A range of exponents of the leading bit, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exponents {
     /// The smallest.
@@ -20,10 +20,10 @@ impl std::fmt::Display for Exponents {
     }
 }
 
-/// Which inputs a question is about.
+/// The inputs that a question is about.
 ///
-/// A range of exponents holds for zeros and for values whose leading bit has an exponent in it, subnormals by their value;
-/// no NaN and no infinity is in one.
+/// A range of exponents contains zeros and the values whose leading bit has an exponent in it, subnormals by their
+/// value; it contains neither NaN nor infinities.
 ///
 /// ```
 /// use mxprobe::{dots::Dot, proof::conditions::{Conditions, Exponents}};
@@ -38,13 +38,13 @@ impl std::fmt::Display for Exponents {
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Conditions {
-    /// Operands, c and scales are no NaN and no infinity.
+    /// Whether operands, c and scales must be neither NaN nor infinite.
     pub finite: bool,
-    /// Of each element of A.
+    /// The exponents of each element of A.
     pub a: Option<Exponents>,
-    /// Of each element of B.
+    /// The exponents of each element of B.
     pub b: Option<Exponents>,
-    /// Of c.
+    /// The exponents of c.
     pub c: Option<Exponents>,
 }
 
@@ -66,10 +66,10 @@ impl Conditions {
         [("a", id.a, self.a), ("b", id.b, self.b), ("c", id.c, self.c)]
     }
 
-    /// Checks that each range has a value of its input's format in it.
+    /// Checks that each range contains a value of its input's format.
     ///
     /// # Errors
-    /// The range, the format and the exponents that it has, in words.
+    /// The range, the format and the exponents that the format has, in words.
     pub fn check(&self, id: &OperationId) -> Result<(), String> {
         for (name, format, range) in self.ranges(id) {
             let Some(range) = range else { continue };
@@ -86,7 +86,7 @@ impl Conditions {
         Ok(())
     }
 
-    /// Whether a dot meets them.
+    /// Whether a dot meets the conditions.
     #[must_use]
     pub fn hold(&self, id: &OperationId, dot: &Dot) -> bool {
         (!self.finite || is_finite(id, dot))
@@ -95,8 +95,8 @@ impl Conditions {
             && holds_all(id.c, self.c, &[dot.c])
     }
 
-    /// The dot with every value outside its range moved into it: the exponent by whole lengths of the range, the
-    /// significand kept as far as the format holds it there. NaN and infinities become powers of two.
+    /// Moves every value outside its range into it: the exponent by whole lengths of the range, the significand kept as
+    /// far as the format holds it there. NaN and infinities become powers of two.
     #[must_use]
     pub fn moved(&self, id: &OperationId, mut dot: Dot) -> Dot {
         let move_all = |format: Format, range: Option<Exponents>, values: &mut [u64]| {
@@ -110,7 +110,7 @@ impl Conditions {
         dot
     }
 
-    /// In words: `every finite input with exponents of a in -14..15`.
+    /// The conditions in words: `every finite input with exponents of a in -14..15`.
     #[must_use]
     pub fn words(&self) -> String {
         let mut words =
@@ -126,7 +126,7 @@ impl Conditions {
     }
 }
 
-/// The exponents of a format's nonzero finite values: of the smallest and of the largest magnitude.
+/// The exponents of a format's smallest and largest nonzero finite magnitudes.
 fn exponents(format: Format) -> (i32, i32) {
     match format.as_float() {
         Some(float) => float.exponents(),
@@ -163,7 +163,7 @@ fn moved(format: Format, range: Exponents, bits: u64) -> u64 {
     if holds_all(format, Some(range), &[bits]) {
         return bits;
     }
-    // As far as the format reaches.
+    // The part of the range that the format has.
     let (least, most) = exponents(format);
     let (low, high) = (range.low.max(least), range.high.min(most));
     let (negative, significand, from) = match format.decode(bits) {
@@ -177,8 +177,8 @@ fn moved(format: Format, range: Exponents, bits: u64) -> u64 {
     format.encode(negative, u128::from(significand), lsb, rounding, overflow, Subnormals::Keep).bits
 }
 
-/// The number with the bounds on its exponent that hold in a range, so that what is built on it is no wider than it needs to
-/// be. Of a value outside the range, and of a zero, the exponent may then be anything.
+/// Narrows the bounds on a number's exponent to a range, so that circuits built on it are only as wide as needed. The
+/// exponent of a value outside the range, or of a zero, may then be anything.
 pub(super) fn narrowed<L: Logic>(
     logic: &mut L,
     format: Format,
@@ -209,7 +209,7 @@ pub(super) fn within<L: Logic>(logic: &mut L, range: Exponents, number: &Number<
     logic.not(excluded)
 }
 
-/// Whether no operand, c or scale is NaN or an infinity.
+/// Whether every operand, c and every scale is neither NaN nor infinite.
 #[must_use]
 pub fn is_finite(id: &OperationId, dot: &Dot) -> bool {
     let finite =

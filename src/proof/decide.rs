@@ -1,4 +1,4 @@
-//! Deciding whether two models differ: a search, then a proof.
+//! Decides whether two models differ: a search, then a proof.
 
 use std::{
     collections::BTreeSet,
@@ -24,30 +24,30 @@ use super::{
 };
 use crate::dots::Dot;
 
-/// How two models are compared.
+/// The limits and conditions of a comparison.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
-    /// What the search draws from.
+    /// The seed of the search.
     pub seed: u64,
-    /// Dots that the search tries at the most.
+    /// The most dots that the search tries.
     pub tries: u64,
-    /// The inputs over which they are compared.
+    /// The inputs to compare the models on.
     pub conditions: Conditions,
-    /// Carry bits that the closed form finds sufficient count as unlimited, and both models are brought into canonical
-    /// form, before anything is solved.
+    /// Whether, before anything is solved, carry bits that the closed form finds sufficient count as unlimited, and
+    /// both models are brought into canonical form.
     pub closed_form: bool,
-    /// When nothing more is begun.
+    /// The time after which no further step is started.
     pub end: Instant,
 }
 
-/// What came of it.
+/// The result of a comparison.
 #[derive(Clone, Debug)]
 pub enum Verdict {
     /// They differ on this dot.
     Differ(Witness, FoundBy),
     /// They are equal on every input.
     Equal(Certificate),
-    /// Neither was found.
+    /// Neither a witness nor a proof was found.
     Undecided(Undecided),
 }
 
@@ -56,47 +56,47 @@ pub enum Verdict {
 pub enum FoundBy {
     /// By drawing dots.
     Search {
-        /// How many were tried.
+        /// The number of dots that were tried.
         tried: u64,
-        /// Nanoseconds it took.
+        /// The time of the search, in nanoseconds.
         time_ns: u128,
     },
     /// By the solver.
     Solver {
-        /// How many dots were tried before.
+        /// The number of dots that were tried before.
         tried: u64,
-        /// Time it took.
+        /// The time of the solver.
         time: Duration,
     },
 }
 
-/// Why two models are equal.
+/// The proof that two models are equal.
 #[derive(Clone, Debug)]
 pub struct Certificate {
     /// The parts that were compared.
     pub parts: Vec<Part>,
-    /// The whole dot was compared at once.
+    /// Whether the whole dot was compared as one part.
     pub whole: bool,
-    /// Carry bits that were taken as unlimited.
+    /// The carry bits that were treated as unlimited.
     pub carry: Vec<SufficientCarry>,
-    /// What was rewritten in either model, in words, before they were compared.
+    /// The rewrites that were applied to either model before they were compared, in words.
     pub rewritten: Vec<&'static str>,
-    /// The formula that was refuted, if the two formulas were not the same to begin with.
+    /// The refuted formula; `None` if the two formulas were identical to begin with.
     pub refuted: Option<Refuted>,
-    /// Dots that were tried before.
+    /// The number of dots that were tried before.
     pub tried: u64,
 }
 
-/// Carry bits of which the closed form says that they suffice.
+/// Carry bits that suffice according to the closed form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SufficientCarry {
-    /// Of the first model (0) or the second (1).
+    /// The index of the model: 0 or 1.
     pub model: usize,
     /// The adder's name.
     pub adder: String,
-    /// How many it has.
+    /// The number of carry bits that it has.
     pub bits: u32,
-    /// How many suffice.
+    /// The number of carry bits that suffice.
     pub sufficient: u32,
 }
 
@@ -116,35 +116,35 @@ impl Certificate {
 /// A refuted formula.
 #[derive(Clone, Debug)]
 pub struct Refuted {
-    /// Its variables.
+    /// The number of variables.
     pub variables: i32,
-    /// Its clauses.
+    /// The number of clauses.
     pub clauses: usize,
-    /// Conflicts on the way.
+    /// The number of conflicts that the solver met.
     pub conflicts: u64,
-    /// Time it took.
+    /// The time of the solver.
     pub time: Duration,
     /// The formula.
     pub formula: Cnf,
-    /// Why.
+    /// The proof of its refutation.
     pub proof: Proof,
 }
 
-/// What is known where nothing was decided.
+/// The state of a comparison that was not decided.
 #[derive(Clone, Debug)]
 pub struct Undecided {
-    /// Dots on which the models agreed.
+    /// The number of dots on which the models agreed.
     pub tried: u64,
-    /// Why there is no proof.
+    /// The reason why the question was not decided.
     pub why: String,
 }
 
-/// What was taken as equal before anything was solved.
+/// The simplifications made before anything is solved.
 #[derive(Clone, Debug, Default)]
 struct Taken {
     carry: Vec<SufficientCarry>,
     rewritten: BTreeSet<&'static str>,
-    /// Products may be anything at first: what is refuted need not be the formula that is written.
+    /// Whether products are first allowed to have any value: the refuted formula may then differ from the query's own.
     any_products: bool,
 }
 
@@ -156,24 +156,25 @@ pub struct Comparison<'a> {
     rivals: Rivals,
 }
 
-/// Bits by which sums are wider than any can get, where a sum may wrap.
+/// Extra bits of sums beyond the widest that can occur, if a sum may wrap.
 const SPARE_BITS: usize = 3;
 
-/// Dots that the search tries before the solver is asked.
+/// Dots that the search tries before the solver is called.
 const TRIES_AT_FIRST: u64 = 50_000;
 
-/// Conflicts after which the solver waits for a longer search.
+/// Conflicts after which the solver pauses for a longer search.
 const CONFLICTS_AT_FIRST: u64 = 4_000;
 
-/// Products of the small questions that the solver is asked first, and which part of the time left each may take.
+/// The most products of the small questions that the solver is asked first, and the divisor of the remaining time that
+/// each may take.
 const FEW: usize = 3;
 const SHARE: u32 = 10;
 
-/// More gates than this are not handed to the solver for a whole dot.
+/// The most gates of a whole dot that are passed to the solver.
 const GATES: usize = 1_500_000;
 
 impl<'a> Comparison<'a> {
-    /// Two models of an operation.
+    /// Prepares the comparison of two models of an operation.
     ///
     /// # Errors
     /// If a model has no such operation.
@@ -191,16 +192,17 @@ impl<'a> Comparison<'a> {
         &self.rivals
     }
 
-    /// The question whether they differ, as a formula.
+    /// The question of whether they differ, as a formula.
     ///
     /// # Errors
-    /// What is not covered, in words.
+    /// The part of the models that is not covered, in words.
     pub fn query(&self, conditions: Conditions) -> Result<Query, NotCovered> {
         let (forms, _) = self.forms(true);
         Query::new(self.arithmetic(&forms), conditions)
     }
 
-    /// Both models' arithmetic as it stands, or in canonical form with carry bits that suffice taken as unlimited, and those.
+    /// The arithmetic of both models, unchanged or in canonical form with sufficient carry bits counted as unlimited,
+    /// and those carry bits.
     fn forms(&self, as_it_stands: bool) -> ([Canonical; 2], Vec<SufficientCarry>) {
         let mut carry = Vec::new();
         let forms = std::array::from_fn(|which| {
@@ -227,8 +229,8 @@ impl<'a> Comparison<'a> {
         })
     }
 
-    /// Searches, then proves: a short search, then whether both are the same circuit, then a long search, then the
-    /// solver.
+    /// Searches, then proves: a short search, then a check whether both are the same circuit, then a long search, then
+    /// the solver.
     #[must_use]
     pub fn decide(&self, effort: &Effort) -> Verdict {
         let mut tried = 0;
@@ -247,7 +249,7 @@ impl<'a> Comparison<'a> {
         Some(Verdict::Differ(witness, FoundBy::Search { tried: *tried, time_ns: searched.search_ns }))
     }
 
-    /// What comes after the short search; or why nothing is decided.
+    /// Runs the steps after the short search; the error is the reason why nothing was decided.
     fn prove_or_search(&self, effort: &Effort, tried: &mut u64) -> Result<Verdict, String> {
         let (forms, carry) = self.forms(!effort.closed_form);
         let rewritten = forms.iter().flat_map(|form| form.steps.iter().copied()).collect();
@@ -259,7 +261,7 @@ impl<'a> Comparison<'a> {
         {
             return Ok(Verdict::Equal(Certificate::of(query, &taken, None, *tried)));
         }
-        // Most of what is equal is refuted soon, and what differs and was not found so far is seldom found by chance.
+        // Most equal models are refuted quickly, and a difference that was not found so far is seldom found by chance.
         if let Ok(query) = &query
             && query.circuit.gates().len() < GATES
             && let Ok(verdict) = self.ask(query, arithmetic, effort, *tried, &taken, CONFLICTS_AT_FIRST)
@@ -277,9 +279,9 @@ impl<'a> Comparison<'a> {
         self.ask(&query, arithmetic, effort, *tried, &taken, u64::MAX)
     }
 
-    /// Asks the solver about the parts, and if a part differs on a result that perhaps never reaches it, about the parts
-    /// where results are as far as they are known, then with the products that are rounded on their way into them, then
-    /// about the whole dot. Each question may take so many conflicts.
+    /// Asks the solver about the parts. If a part differs on a result that may never reach it, asks about the parts
+    /// with results restricted to the values they are known to have, then also with the products that are rounded on
+    /// their way into the parts, then about the whole dot. Each question may take `conflicts` conflicts.
     fn ask(
         &self,
         query: &Query,
@@ -319,7 +321,7 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// Asks the solver about dots of few products, a small question; none of their answers is a proof of equality.
+    /// Asks the solver about dots of few products, a small question. No answer proves equality.
     fn differ_in_few(&self, arithmetic: [Arithmetic<'_>; 2], effort: &Effort, tried: u64) -> Option<Verdict> {
         for products in 1..=FEW {
             let left = effort.end.saturating_duration_since(Instant::now());
@@ -335,7 +337,8 @@ impl<'a> Comparison<'a> {
         None
     }
 
-    /// The adders and the plan of a model, where additions whose carry bits suffice have an adder of unlimited ones.
+    /// The adders and the plan of a model, in which additions with sufficient carry bits use an adder with unlimited
+    /// ones.
     fn with_closed_form(
         &self,
         which: usize,
@@ -381,7 +384,8 @@ impl<'a> Comparison<'a> {
                 formula,
             }))
         };
-        // Products that may be anything are a far smaller question. Equality then holds of products too.
+        // A formula in which products may have any value is far smaller. If it is refuted, the models are equal for
+        // real products too.
         if let Some(Encoded { cnf, .. }) =
             Encoded::with_any_products(&query.circuit, query.differs).filter(|_| taken.any_products)
         {
@@ -413,7 +417,7 @@ impl<'a> Comparison<'a> {
 
 enum Attempt {
     Decided(Box<Verdict>),
-    /// A part differs, and no dot is known on which that shows.
+    /// A part differs, but no dot is known that shows it.
     PartsAlone,
     OutOfTime,
 }

@@ -1,4 +1,4 @@
-//! A dot, or a part of one, over any logic.
+//! Evaluates a dot, or a part of one, over any logic.
 
 use std::collections::BTreeMap;
 
@@ -16,26 +16,26 @@ use super::{
 };
 use crate::dots::Dot;
 
-/// The operands of a dot as words, and earlier results where a part of a dot reads them.
+/// The operands of a dot as words, and the earlier results that a part of a dot reads.
 #[derive(Clone, Debug)]
 pub struct Inputs<B> {
-    /// k elements of A.
+    /// The elements of A, by k.
     pub a: BTreeMap<usize, Word<B>>,
-    /// k elements of B.
+    /// The elements of B, by k.
     pub b: BTreeMap<usize, Word<B>>,
     /// c.
     pub c: Option<Word<B>>,
-    /// Scales of A, by block.
+    /// The scales of A, by block.
     pub scale_a: BTreeMap<usize, Word<B>>,
-    /// Scales of B, by block.
+    /// The scales of B, by block.
     pub scale_b: BTreeMap<usize, Word<B>>,
-    /// Results of earlier nodes, by node.
+    /// The results of earlier nodes, by node.
     pub results: BTreeMap<usize, Word<B>>,
-    /// What is known of the exponents of operands and c; results count only where it holds.
+    /// The ranges that operands and c are known to be in; results are valid only if they are.
     pub conditions: Conditions,
 }
 
-/// The arithmetic of an operation: what computes, not what.
+/// The arithmetic of an operation, without its inputs.
 #[derive(Clone, Copy, Debug)]
 pub struct Arithmetic<'a> {
     /// The model's adders.
@@ -46,10 +46,10 @@ pub struct Arithmetic<'a> {
     pub plan: &'a Plan,
     /// The operation.
     pub id: &'a OperationId,
-    /// What is known of the result of each addition, where something is.
+    /// The known bounds of each addition's result, if any.
     pub bounds: &'a [Option<Bounds>],
-    /// Bits by which sums are wider than any can get. They change no result; with them, a formula does not rest on how
-    /// wide sums get.
+    /// Extra bits of sums beyond the widest that can occur. They do not change any result; with them, a formula does
+    /// not depend on the assumed width of sums.
     pub spare_bits: usize,
 }
 
@@ -69,7 +69,7 @@ impl<B> Default for Inputs<B> {
 }
 
 impl Inputs<bool> {
-    /// A dot's bits.
+    /// The bits of a dot.
     #[must_use]
     pub fn of(id: &OperationId, dot: &Dot) -> Self {
         let word = |bits: u64, width: u32| -> Word<bool> { (0..width).map(|place| bits >> place & 1 == 1).collect() };
@@ -87,11 +87,11 @@ impl Inputs<bool> {
     }
 }
 
-/// The bits that the last of `nodes` gives; the others are computed on the way, and results of nodes that are not among
-/// them are inputs.
+/// The bits of the result of the last of `nodes`; the others are computed on the way, and results of nodes that are not
+/// among them are inputs.
 ///
 /// # Errors
-/// What of the model is not covered, in words.
+/// The part of the model that is not covered, in words.
 ///
 /// # Panics
 /// If an input is missing.
@@ -111,7 +111,7 @@ pub fn evaluate<L: Logic>(
     Ok(bits)
 }
 
-/// Terms with their places, sorted: products by their number, earlier results by theirs, c, +0.
+/// Terms with their places, sorted: products by index, then earlier results by node, c, +0.
 pub(super) fn sorted(terms: &[Place]) -> Vec<(usize, Place)> {
     let mut terms: Vec<(usize, Place)> = terms.iter().copied().enumerate().collect();
     terms.sort_by_key(|(_, term)| match term {

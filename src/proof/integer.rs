@@ -1,4 +1,4 @@
-//! Signed integers with known bounds: exponents and places of bits.
+//! Signed integers with known bounds, for exponents and places of bits.
 
 use super::{
     logic::Logic,
@@ -7,17 +7,17 @@ use super::{
 
 /// `low + bits`, known to be at most `high`.
 ///
-/// Where an integer has no meaning (the exponent of a zero, of a NaN) its bits may be anything.
+/// If an integer has no meaning (the exponent of a zero or a NaN), its bits may be anything.
 #[derive(Clone, Debug)]
 pub(super) struct Integer<B> {
-    /// Its least value.
+    /// Its smallest value.
     pub low: i32,
-    /// Its greatest value.
+    /// Its largest value.
     pub high: i32,
     bits: Word<B>,
 }
 
-/// Bits that hold the numbers from 0 to `most`.
+/// The number of bits that hold the numbers from 0 to `most`.
 fn width(most: i32) -> usize {
     (i32::BITS - most.leading_zeros()) as usize
 }
@@ -28,18 +28,18 @@ impl<B: Copy + std::fmt::Debug> Integer<B> {
         Self { low: value, high: value, bits: Vec::new() }
     }
 
-    /// `low` and a word more, at most `high`.
+    /// `low` plus a word, at most `high`.
     pub(super) fn new(logic: &mut impl Logic<Bit = B>, low: i32, high: i32, bits: &[B]) -> Self {
         let bits = logic.resized(bits, width(high - low));
         Self { low, high, bits }
     }
 
-    /// The same, `by` greater.
+    /// The integer plus `by`.
     pub(super) fn raised(&self, by: i32) -> Self {
         Self { low: self.low + by, high: self.high + by, bits: self.bits.clone() }
     }
 
-    /// The word `self − low` where `self` is known not to be below `low`, which need not be its least value.
+    /// The word `self − low`, if `self` is known not to be below `low`, which need not be its smallest value.
     pub(super) fn above(&self, logic: &mut impl Logic<Bit = B>, low: i32) -> Word<B> {
         let bits = width((self.high - low).max(0));
         if self.low == low {
@@ -51,7 +51,7 @@ impl<B: Copy + std::fmt::Debug> Integer<B> {
         logic.plus(&own, &shift, bits)
     }
 
-    /// The same with other bounds that are known to hold.
+    /// The integer with other bounds, which must be known to hold.
     pub(super) fn within(&self, logic: &mut impl Logic<Bit = B>, low: i32, high: i32) -> Self {
         let bits = self.above(logic, low);
         Self::new(logic, low, high, &bits)
@@ -82,7 +82,7 @@ impl<B: Copy + std::fmt::Debug> Integer<B> {
         logic.less(&a, &b)
     }
 
-    /// One of two.
+    /// `then` if the condition holds, otherwise `otherwise`.
     pub(super) fn choose(logic: &mut impl Logic<Bit = B>, condition: B, then: &Self, otherwise: &Self) -> Self {
         let (low, high) = (then.low.min(otherwise.low), then.high.max(otherwise.high));
         let (then, otherwise) = (then.above(logic, low), otherwise.above(logic, low));
@@ -90,7 +90,7 @@ impl<B: Copy + std::fmt::Debug> Integer<B> {
         Self::new(logic, low, high, &bits)
     }
 
-    /// The greater of two.
+    /// The greater of two integers.
     pub(super) fn max(&self, logic: &mut impl Logic<Bit = B>, other: &Self) -> Self {
         if self.low >= other.high {
             return self.clone();
@@ -104,7 +104,7 @@ impl<B: Copy + std::fmt::Debug> Integer<B> {
         greater.within(logic, low, high)
     }
 
-    /// The smaller of two.
+    /// The smaller of two integers.
     pub(super) fn min(&self, logic: &mut impl Logic<Bit = B>, other: &Self) -> Self {
         if self.high <= other.low {
             return self.clone();
@@ -118,7 +118,7 @@ impl<B: Copy + std::fmt::Debug> Integer<B> {
         smaller.within(logic, low, high)
     }
 
-    /// The value where every bit is known.
+    /// The value if every bit is known.
     #[cfg(test)]
     pub(super) fn value(&self, logic: &impl Logic<Bit = B>) -> Option<i32> {
         let mut value = self.low;

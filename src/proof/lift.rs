@@ -1,4 +1,4 @@
-//! Dots made of what the solver found for a part: what the part reads as an earlier result has to come from somewhere.
+//! Extends what the solver found for a part to whole dots, which must produce the earlier results that the part reads.
 
 use mxprobe_api::{Decoded, Format, OperationId, Overflow, Rounding, Subnormals};
 use mxprobe_models::{Plan, Term};
@@ -10,8 +10,9 @@ use super::{
 };
 use crate::dots::Dot;
 
-/// Dots on which a part has the inputs that the solver found, if earlier results can be made so simply: one is given as c or
-/// as products that add up to it, and everything else is +0, or −0. It has to be tried whether the models differ on them.
+/// Dots on which a part has the inputs that the solver found, if earlier results can be produced in a simple way: one
+/// is passed as c or as products that add up to it, and everything else is +0, or −0. The caller must check whether the
+/// models differ on these dots.
 pub(super) fn lifted(query: &Query, encoded: &Encoded, values: &[bool], part: usize, plan: &Plan) -> Vec<Dot> {
     let id = &query.id;
     let bit = |signal: &Signal| {
@@ -67,7 +68,7 @@ fn set_scale(dot: &mut Dot, of_a: bool, block: usize, bits: u64) {
     }
 }
 
-/// The products below a node of a plan, in order, and whether c is.
+/// Collects the products below a node of a plan, in order, and whether c is below it.
 fn leaves(plan: &Plan, node: usize, products: &mut Vec<usize>, reads_c: &mut bool) {
     let mut waiting = vec![node];
     let mut seen = vec![false; plan.nodes.len()];
@@ -88,7 +89,8 @@ fn leaves(plan: &Plan, node: usize, products: &mut Vec<usize>, reads_c: &mut boo
     products.dedup();
 }
 
-/// Products that add up to a value: one, if it has two factors that the formats hold, else pieces of its significand.
+/// Products that add up to a value: one, if the value has two factors that the formats hold, otherwise pieces of its
+/// significand.
 fn pieces(id: &OperationId, format: Format, bits: u64) -> Vec<(u64, u64)> {
     let (one, negative_zero) = (id.b.one(), id.a.negative_zero());
     let (negative, significand, lsb) = match format.decode(bits) {
@@ -120,7 +122,7 @@ fn pieces(id: &OperationId, format: Format, bits: u64) -> Vec<(u64, u64)> {
     (0..u64::BITS.div_ceil(width)).rev().filter(|at| at * width < u64::BITS).filter_map(piece).collect()
 }
 
-/// Operands whose product is ±a·b·2^lsb, as the formats hold them.
+/// Operands whose product is ±a·b·2^lsb, if the formats hold such operands exactly.
 fn product(id: &OperationId, negative: bool, a: u64, b: u64, lsb: i32) -> Option<(u64, u64)> {
     let exactly = |format: Format, negative: bool, significand: u64, lsb: i32| {
         let (rounding, overflow) = (Rounding::TowardZero, Overflow::Saturate);
@@ -129,7 +131,7 @@ fn product(id: &OperationId, negative: bool, a: u64, b: u64, lsb: i32) -> Option
     };
     let range = |format: Format| format.as_float().map_or((0, 0), |float| (float.min_exponent(), float.max_exponent()));
     let (low, high) = range(id.b);
-    // The exponent of B's factor that leaves one to A that it holds, about the middle first.
+    // Exponents of B's factor, those near the middle first, in search of one that leaves A a factor it holds.
     let mut exponents: Vec<i32> = (low - id.b.fraction_bits().cast_signed()..=high).collect();
     exponents.sort_by_key(|exponent| (2 * exponent - lsb).abs());
     exponents

@@ -1,17 +1,18 @@
-//! Bits: what the arithmetic of this module is written over.
+//! Bits, over which the arithmetic of this module is written.
 
-/// Boolean functions of some kind of bit.
+/// Boolean functions of one kind of bit.
 ///
-/// The arithmetic above is written once. Over [`Values`] it computes; over a [`Circuit`](super::circuit::Circuit) the
-/// same code builds the formula of what it would compute, so that the two cannot drift apart.
+/// The arithmetic of this module is written once. Over [`Values`] it computes; over a
+/// [`Circuit`](super::circuit::Circuit) the same code builds the formula of what it would compute, so that the two
+/// cannot diverge.
 pub trait Logic {
     /// A bit.
     type Bit: Copy + std::fmt::Debug;
 
-    /// A bit that is known.
+    /// A constant bit.
     fn constant(&mut self, value: bool) -> Self::Bit;
 
-    /// The value of a bit where it does not depend on any input.
+    /// The value of a bit if it does not depend on any input.
     fn known(&self, bit: Self::Bit) -> Option<bool>;
 
     /// ¬a.
@@ -23,13 +24,13 @@ pub trait Logic {
     /// a ⊕ b.
     fn xor(&mut self, a: Self::Bit, b: Self::Bit) -> Self::Bit;
 
-    /// `then` if the condition holds, else `otherwise`.
+    /// `then` if the condition holds, otherwise `otherwise`.
     fn choose(&mut self, condition: Self::Bit, then: Self::Bit, otherwise: Self::Bit) -> Self::Bit;
 
     /// Whether at least two of three hold: the carry of a full adder.
     fn majority(&mut self, a: Self::Bit, b: Self::Bit, c: Self::Bit) -> Self::Bit;
 
-    /// Takes note that a word is the product of two others.
+    /// Records that a word is the product of two others.
     fn note_product(&mut self, _factors: [&[Self::Bit]; 2], _product: &[Self::Bit]) {}
 
     /// a ∨ b.
@@ -46,7 +47,7 @@ pub trait Logic {
     }
 }
 
-/// Bits that are values.
+/// The logic whose bits are values.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Values;
 

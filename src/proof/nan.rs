@@ -1,4 +1,4 @@
-//! Why a sum is NaN, and which NaN comes out, over any logic.
+//! Determines why a sum is NaN, and which NaN results, over any logic.
 
 use mxprobe_api::Format;
 use mxprobe_models::{Adder, Class, NanCause};
@@ -9,7 +9,7 @@ use super::{
     words::{Word, Words},
 };
 
-/// Why the result may be NaN, and whether there are infinities, positive and negative.
+/// The possible causes of a NaN result, and whether there are infinities, positive and negative.
 pub(super) fn specials<L: Logic>(
     logic: &mut L,
     terms: &[Term<L::Bit>],
@@ -70,7 +70,7 @@ pub(super) fn nan_bits<L: Logic>(
     bits
 }
 
-/// The bits that the first NaN among the candidates gives; without one, `otherwise`.
+/// The bits that the first NaN among the candidates gives, or `otherwise` if none is NaN.
 fn first_nan<L: Logic>(
     logic: &mut L,
     candidates: &[Candidate<L::Bit>],
@@ -90,7 +90,7 @@ fn first_nan<L: Logic>(
     bits
 }
 
-/// A NaN in another format, its payload at the top; `None` where either format has no payload.
+/// A NaN converted into another format, its payload in the highest bits; `None` if either format has no payload.
 pub(super) fn quieted<L: Logic>(logic: &mut L, candidate: &Candidate<L::Bit>, to: Format) -> Option<Word<L::Bit>> {
     let (from, into) = (candidate.format.as_float()?, to.as_float()?);
     let quiet = to.nan().filter(|_| to.infinity(false).is_some() && candidate.format.infinity(false).is_some())?;

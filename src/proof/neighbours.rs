@@ -1,22 +1,22 @@
-//! The models one parameter away from a model, and what each parameter is.
+//! The models one parameter away from a model.
 
 use mxprobe_api::{Error, OperationId};
 use mxprobe_models::{Model, PARAMETERS, Plan, RULE};
 
 use super::carry::sufficient_carry_bits;
 
-/// A model and one that differs from it in one parameter.
+/// A model that differs from another in one parameter.
 #[derive(Clone, Debug)]
 pub struct Neighbour {
-    /// What differs, in words: `24 fraction bits`.
+    /// The difference in words: `24 fraction bits`.
     pub what: String,
     /// The model.
     pub model: Model,
 }
 
-/// The model with just as many carry bits in every adder of an operation as suffice, where the closed form says how many,
-/// and its neighbours: one carry bit more and fewer, one fraction bit more and fewer, the other exponent convention, the
-/// other ways with bits below the grid and with results (floor, nearest, sticky; nearest, down, up), and subnormal
+/// The model with exactly as many carry bits as suffice in every adder of an operation, by the closed form, and its
+/// neighbours: one carry bit more and fewer, one fraction bit more and fewer, the other exponent convention, the other
+/// treatments of bits below the grid and of results (floor, nearest, sticky; nearest, down, up), and subnormal
 /// operands, c and results flushed.
 ///
 /// # Errors
@@ -44,7 +44,7 @@ fn missing(model: &Model, id: &OperationId) -> Error {
     Error::invalid(format!("the model {} has no operation {id}", model.name))
 }
 
-/// The adders that a plan uses, by number.
+/// The adders that a plan uses, by index.
 #[must_use]
 pub fn adders(plan: &Plan) -> Vec<usize> {
     let mut used: Vec<usize> = plan.nodes.iter().map(|node| node.adder).collect();
@@ -53,7 +53,7 @@ pub fn adders(plan: &Plan) -> Vec<usize> {
     used
 }
 
-/// The model with just as many carry bits in these adders as suffice for an operation.
+/// The model with exactly as many carry bits in these adders as suffice for an operation.
 ///
 /// # Errors
 /// If the model has no such operation, or an adder has no closed form for its carry bits.
@@ -71,8 +71,8 @@ pub fn with_sufficient_carry(model: &Model, id: &OperationId, used: &[usize]) ->
     Ok(base)
 }
 
-/// The models in which one parameter of one of these adders has a value near its own, of the parameters with a key that is
-/// wanted.
+/// The models in which one parameter of one of these adders has a neighbouring value, for the parameters whose key is
+/// `wanted`.
 #[must_use]
 pub fn of_parameters(base: &Model, used: &[usize], wanted: impl Fn(&str) -> bool) -> Vec<Neighbour> {
     let mut found = Vec::new();

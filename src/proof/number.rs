@@ -1,4 +1,4 @@
-//! Numbers on their way through a tree, as bits of any logic.
+//! Numbers in the course of an evaluation, as bits of any logic.
 
 use mxprobe_api::{Encoding, FloatEncoding, Format, Specials};
 use mxprobe_models::Class;
@@ -10,18 +10,18 @@ use super::{
     words::{Word, Words},
 };
 
-/// A number: flags, and a finite value that counts where no flag is set.
+/// A number: flags, and a finite value that counts if no flag is set.
 #[derive(Clone, Debug)]
 pub(super) struct Number<B> {
-    /// The format and the bits, of operands, c and rounded results.
+    /// The format and the bits, for operands, c and rounded results.
     pub bits: Option<(Format, Word<B>)>,
     /// Not a number.
     pub nan: B,
-    /// An infinity of the finite part's sign.
+    /// An infinity with the sign of the finite part.
     pub infinite: B,
-    /// Its value otherwise.
+    /// The value otherwise.
     pub finite: Finite<B>,
-    /// Why an unrounded sum is NaN.
+    /// The causes if an unrounded sum is NaN.
     pub causes: Option<Causes<B>>,
 }
 
@@ -31,15 +31,15 @@ pub(super) struct Finite<B> {
     pub negative: B,
     pub magnitude: Word<B>,
     pub lsb: Integer<B>,
-    /// The exponent it is aligned by, where `has_exponent`.
+    /// The exponent that aligns it, if `has_exponent`.
     pub exponent: Integer<B>,
-    /// It is no zero of a format, and no product with one: exponents count.
+    /// Whether it is neither a zero of a format nor a product with one, so that exponents count.
     pub has_exponent: B,
-    /// Where it has an exponent, `lsb` is known to be at most `exponent` less this.
+    /// If it has an exponent, `lsb` is known to be at most `exponent` minus this.
     pub lsb_below_exponent: Option<i32>,
 }
 
-/// Why a result is NaN: the numbers of each cause in order, each with whether it is one.
+/// The reasons why a result is NaN: the numbers of each cause in order, each with a flag that says whether it is a NaN.
 #[derive(Clone, Debug)]
 pub(super) struct Causes<B> {
     pub operand: Vec<Candidate<B>>,
@@ -57,18 +57,18 @@ pub(super) struct Candidate<B> {
 
 /// A term of an addition.
 pub(super) struct Term<B> {
-    /// Where it stands among the terms as the model has them. The terms themselves are handed over sorted, so that sums of
-    /// the same terms are the same circuit; the order shows in NaN alone, and in whose sign a one's complement takes.
+    /// Its index among the terms in the model's order. The terms themselves are passed in sorted order, so that sums of
+    /// the same terms are the same circuit; the order affects only NaN, and whose sign a one's complement takes.
     pub place: usize,
     pub class: Class,
     pub number: Number<B>,
-    /// Operands that may be NaN, where it is a product.
+    /// For a product, its operands, which may be NaN.
     pub operands: Vec<Candidate<B>>,
-    /// It is NaN though no operand is.
+    /// Whether it is NaN although no operand is.
     pub invalid: B,
 }
 
-/// The scales of a block, of A and of B.
+/// The scales of a block of A and of B.
 pub(super) type Scales<B> = (Number<B>, Number<B>);
 
 impl<B: Copy + std::fmt::Debug> Finite<B> {
@@ -85,7 +85,7 @@ impl<B: Copy + std::fmt::Debug> Finite<B> {
         }
     }
 
-    /// The exponent of the highest bit set; of no meaning where none is.
+    /// The exponent of the highest bit set; meaningless if no bit is set.
     pub(super) fn leading(&self, logic: &mut impl Logic<Bit = B>) -> Integer<B> {
         if self.magnitude.is_empty() {
             return self.lsb.clone();
@@ -98,12 +98,12 @@ impl<B: Copy + std::fmt::Debug> Finite<B> {
     }
 }
 
-/// The length of a word, as exponents are counted.
+/// The length of a word, in the type of exponents.
 pub(super) fn length<B>(word: &[B]) -> i32 {
     i32::try_from(word.len()).expect("words are far shorter than 2^31 bits")
 }
 
-/// The value of bits of a format.
+/// Decodes the bits of a format.
 pub(super) fn read<L: Logic>(logic: &mut L, format: Format, bits: &[L::Bit]) -> Number<L::Bit> {
     let kept = Some((format, bits.to_vec()));
     match format.encoding() {
@@ -146,7 +146,8 @@ fn read_float<L: Logic>(logic: &mut L, encoding: FloatEncoding, bits: &[L::Bit])
             lsb_below_exponent: Some(0),
         }
     } else {
-        // The exponent field, of which 0 counts as 1; and that less 1, which is the distance to the least exponent.
+        // The exponent field, in which 0 counts as 1; and the same minus 1, which is the distance to the smallest
+        // exponent.
         let subnormal = logic.not(field_any);
         let mut counted = field.to_vec();
         counted[0] = logic.or(counted[0], subnormal);
@@ -214,7 +215,7 @@ pub(super) fn within<L: Logic>(logic: &mut L, format: Format, bits: &[L::Bit], b
     logic.not(excluded)
 }
 
-/// Subnormal values read as zeros.
+/// Replaces subnormal values by zeros.
 pub(super) fn flushed<L: Logic>(logic: &mut L, number: Number<L::Bit>, to_positive: bool) -> Number<L::Bit> {
     let Some((format, bits)) = &number.bits else { return number };
     let Some(encoding) = format.as_float().filter(|encoding| encoding.specials != Specials::PowerOfTwo) else {
@@ -224,7 +225,7 @@ pub(super) fn flushed<L: Logic>(logic: &mut L, number: Number<L::Bit>, to_positi
     let field = &bits[from..from + encoding.exponent_bits as usize];
     let normal = logic.any(field);
     let Finite { negative, magnitude, has_exponent, .. } = &number.finite;
-    // A zero keeps its sign: only what was subnormal is flushed.
+    // A zero keeps its sign: only subnormals are flushed.
     let subnormal = logic.and_not(*has_exponent, normal);
     let negative = if to_positive { logic.and_not(*negative, subnormal) } else { *negative };
     let finite = Finite {
@@ -236,7 +237,7 @@ pub(super) fn flushed<L: Logic>(logic: &mut L, number: Number<L::Bit>, to_positi
     Number { finite, ..number }
 }
 
-/// A product of operands, and whether it is NaN though no operand is.
+/// A product of operands, and whether it is NaN although no operand is.
 pub(super) fn product<L: Logic>(logic: &mut L, factors: &[&Number<L::Bit>]) -> (Number<L::Bit>, L::Bit) {
     let no = logic.constant(false);
     let yes = logic.constant(true);
@@ -252,7 +253,7 @@ pub(super) fn product<L: Logic>(logic: &mut L, factors: &[&Number<L::Bit>]) -> (
     for factor in factors {
         nan = logic.or(nan, factor.nan);
         infinite = logic.or(infinite, factor.infinite);
-        // An infinity is no zero; what the finite part of one says does not count.
+        // An infinity is not zero; its finite part does not count.
         let special = logic.or(factor.nan, factor.infinite);
         let nonzero = logic.or(factor.finite.has_exponent, special);
         let is_zero = logic.not(nonzero);

@@ -1,4 +1,5 @@
-//! Several models of one operation beside each other: one dot that tells as many apart as possible, and each pair.
+//! Compares several models of one operation: finds one dot that distinguishes as many as possible, and decides each
+//! pair.
 
 use std::{convert::Infallible, time::Instant};
 
@@ -12,29 +13,29 @@ use super::{
 };
 use crate::dots::{self, Dot, Draw, Sparse, cost, seed_of};
 
-/// Dots that are drawn for one that tells as many models apart as possible.
+/// Dots that are drawn to find one that distinguishes as many models as possible.
 const TRIES: u64 = 20_000;
 
-/// How many more are drawn after the first that tells all apart, to have a choice.
+/// Dots that are drawn after the first one that distinguishes all models, for a choice.
 const MORE: u64 = 1_000;
 
-/// Dots of the highest count that are made simple; the simplest is kept.
+/// Dots of the highest count that are simplified; the simplest is kept.
 const KEPT: usize = 4;
 
-/// After so many dots of every class, dots of few terms are tried too.
+/// After this many dots of every class, dots of few terms are tried too.
 const FEW_FROM: u64 = 2_000;
 
-/// What a dot is to show about models.
+/// The purpose of a dot that is searched for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted {
     /// As many different results as possible.
     DifferentResults,
-    /// As many results as possible that differ from that of the first model.
+    /// As many results as possible that differ from the first model's.
     DifferentFromFirst,
 }
 
 impl Wanted {
-    /// What the results of a dot count for.
+    /// The score of a dot's results.
     fn count(self, values: &[u64]) -> usize {
         match self {
             Self::DifferentResults => {
@@ -48,7 +49,7 @@ impl Wanted {
     }
 }
 
-/// A dot, and what each model makes of it.
+/// A dot and each model's result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Told {
     /// The dot.
@@ -62,12 +63,12 @@ pub struct Told {
 pub struct Panel {
     id: OperationId,
     evaluators: Vec<Evaluator>,
-    /// Dots count only where every result is finite.
+    /// Whether dots count only if every result is finite.
     finite_results: bool,
 }
 
 impl Panel {
-    /// The evaluators of models of an operation.
+    /// Prepares the evaluators of models of an operation.
     ///
     /// # Errors
     /// If a model has no such operation.
@@ -76,19 +77,19 @@ impl Panel {
         Ok(Self { id: id.clone(), evaluators, finite_results: false })
     }
 
-    /// The same, for which a dot shows something only if every result is finite.
+    /// Restricts the panel to dots for which every result is finite.
     #[must_use]
     pub fn with_finite_results(self) -> Self {
         Self { finite_results: true, ..self }
     }
 
-    /// What a dot counts for.
+    /// The score of a dot with these results.
     fn count(&self, wanted: Wanted, values: &[u64]) -> usize {
         let special = |bits: &u64| matches!(self.id.d.decode(*bits), Decoded::Nan { .. } | Decoded::Infinity { .. });
         if self.finite_results && values.iter().any(special) { 0 } else { wanted.count(values) }
     }
 
-    /// What each model makes of a dot.
+    /// Each model's result of a dot.
     ///
     /// # Panics
     /// If the dot is not one of the operation.
@@ -97,8 +98,7 @@ impl Panel {
         self.evaluators.iter().map(|evaluator| evaluator.dot(as_input(dot)).expect("a dot of the operation")).collect()
     }
 
-    /// The simplest dot found that shows the most of what is wanted, and how many dots were drawn; `None` if none shows
-    /// anything.
+    /// The simplest dot found with the highest score, and how many dots were drawn; `None` if no dot shows anything.
     #[must_use]
     pub fn search(
         &self,
@@ -137,7 +137,7 @@ impl Panel {
         (simple.map(|dot| Told { values: self.values(&dot), dot }), tried)
     }
 
-    /// The simplest dot near this one that shows as much.
+    /// The simplest dot near this one with at least the same score.
     #[must_use]
     pub fn simplest(&self, dot: &Dot, wanted: Wanted, conditions: &Conditions) -> Dot {
         let least = self.count(wanted, &self.values(dot));
@@ -151,34 +151,34 @@ impl Panel {
     }
 }
 
-/// What is known of a pair of models.
+/// The result for a pair of models.
 #[derive(Clone, Debug)]
 pub enum Pair {
-    /// They differ on the dot of this number.
+    /// They differ on the dot with this index.
     Differ(usize),
-    /// They are proved equal.
+    /// They are proved to be equal.
     Equal(Box<Certificate>),
-    /// Each is proved equal to this third one.
+    /// Each is proved to be equal to the model with this index.
     EqualThrough(usize),
-    /// Neither is known.
+    /// Neither a difference nor a proof is known.
     Undecided(Undecided),
 }
 
-/// What became of several models.
+/// The result of comparing several models.
 #[derive(Clone, Debug)]
 pub struct Several {
-    /// Dots on which models differ: the first tells the most of them apart.
+    /// Dots on which models differ: the first distinguishes the most models.
     pub dots: Vec<(Told, Option<FoundBy>)>,
-    /// Each pair by its numbers, the smaller first.
+    /// Each pair of indices, the smaller first.
     pub pairs: Vec<([usize; 2], Pair)>,
-    /// Models that are proved equal, and those that are equal to no other.
+    /// The models grouped into classes that are proved to be equal; a model without an equal is a class of its own.
     pub classes: Vec<Vec<usize>>,
-    /// Dots drawn for the first one.
+    /// The number of dots drawn to find the first one.
     pub drawn: u64,
 }
 
 impl Several {
-    /// Whether each pair is decided.
+    /// Whether every pair is decided.
     #[must_use]
     pub fn is_decided(&self) -> bool {
         self.pairs.iter().all(|(_, pair)| !matches!(pair, Pair::Undecided(_)))
@@ -193,7 +193,7 @@ impl Several {
     }
 }
 
-/// Compares every pair of models of an operation. What is left of the time is shared by the pairs that are left.
+/// Compares every pair of models of an operation. The remaining time is shared by the remaining pairs.
 ///
 /// # Errors
 /// If a model has no such operation.
@@ -203,7 +203,7 @@ pub fn compare(models: &[&Model], id: &OperationId, effort: &Effort) -> Result<S
     decide_pairs(&Panel::new(models, id)?, models, Wanted::DifferentResults, &numbers, effort)
 }
 
-/// Decides some pairs of a panel's models, which are handed over with it in the same order.
+/// Decides some pairs of a panel's models. `models` must have the panel's order.
 ///
 /// # Errors
 /// If a model has no such operation.
@@ -292,7 +292,7 @@ mod tests {
 
     #[test]
     fn units_that_keep_bits_below_a_range_of_exponents_are_equal_in_it() {
-        // Products of at least 2^0 and at most (2 − 2^−10)² without a c: no bit lies more than 23 bits below the largest.
+        // Products of at least 2^0 and at most (2 − 2^−10)² without a c: no bit is more than 23 bits below the largest.
         let models = models(&["a100", "h100"]);
         let id: OperationId = "mma.m16n8k8.f32.f16.f16.f32".parse().unwrap();
         let one = Some(Exponents { low: 0, high: 0 });

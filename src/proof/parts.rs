@@ -1,9 +1,9 @@
-//! A dot cut into parts that are compared one by one.
+//! Cuts a dot into parts that are compared one by one.
 //!
 //! A part ends in a rounded result and reads operands, c and the rounded results of earlier parts. If two models cut a
-//! dot alike, and each part of the one gives for every input the bits that its counterpart gives, then so do the dots:
-//! by induction, each part reads the same bits. The converse does not hold, since a part may differ on a result that no
-//! earlier part can give; a witness is therefore always tried on whole dots.
+//! dot in the same way, and each part of one gives the same bits as its counterpart for every input, then the dots give
+//! the same bits too: by induction, each part reads the same bits. The converse does not hold, since a part may differ
+//! on a result that no earlier part can give; a witness is therefore always tried on whole dots.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,12 +19,12 @@ use super::{
     words::{Word, Words},
 };
 
-/// An input of a formula: what it is, and its bits.
+/// An input of a formula: its meaning and its bits.
 #[derive(Clone, Debug)]
 pub struct Variable {
-    /// Which of the parts it belongs to.
+    /// The index of its part.
     pub part: usize,
-    /// What it stands for there.
+    /// Its meaning in that part.
     pub place: Place,
     /// Its format.
     pub format: Format,
@@ -32,7 +32,7 @@ pub struct Variable {
     pub bits: Word<Signal>,
 }
 
-/// What an input stands for.
+/// The meaning of an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Place {
     /// An element of A.
@@ -65,23 +65,23 @@ impl Variable {
     }
 }
 
-/// A part that stands for all parts like it.
+/// A part that represents all parts of its kind.
 #[derive(Clone, Debug)]
 pub struct Part {
-    /// The nodes of the plans, the last of which is rounded.
+    /// Its nodes in the plans. The last one is rounded.
     pub nodes: Vec<usize>,
-    /// How many parts of the dot are like it, itself included.
+    /// The number of parts of this kind in the dot, including this one.
     pub count: usize,
 }
 
-/// Where a dot is cut, and what is asked of its parts.
+/// How a dot is cut, and the inputs that its parts are compared on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cut {
     /// The inputs that the question is about.
     pub conditions: Conditions,
-    /// Earlier results are only what is known that they can be.
+    /// Whether earlier results are restricted to the values that they are known to be able to have.
     pub bounded: bool,
-    /// Products that are rounded alone are not cut off.
+    /// Whether products that are rounded alone stay in the part that reads them.
     pub with_products: bool,
 }
 
@@ -94,39 +94,39 @@ pub struct Query {
     pub circuit: Circuit,
     /// Its inputs.
     pub variables: Vec<Variable>,
-    /// Holds for just the inputs on which a part differs.
+    /// True for exactly the inputs on which a part differs.
     pub differs: Signal,
     /// The parts.
     pub parts: Vec<Part>,
-    /// The whole dot is one part: what differs there differs on a dot.
+    /// Whether the whole dot is one part, so that a difference in the part is a difference of the dot.
     pub whole: bool,
 }
 
 impl Query {
-    /// The question, part by part where both models cut a dot alike, else on the whole dot.
+    /// The question, part by part if both models cut a dot in the same way, otherwise for the whole dot.
     ///
     /// # Errors
-    /// What is not covered, in words.
+    /// The part of the models that is not covered, in words.
     pub fn new(models: [Arithmetic<'_>; 2], conditions: Conditions) -> Result<Self, NotCovered> {
         let cut = Cut { conditions, ..Cut::default() };
         Self::cut(models, cut).unwrap_or_else(|| Self::whole(models, conditions))
     }
 
-    /// The question, part by part; `None` where the models cut a dot otherwise.
+    /// The question, part by part; `None` if the models cut a dot differently.
     ///
     /// # Errors
-    /// What is not covered, in words.
+    /// The part of the models that is not covered, in words.
     pub fn cut(models: [Arithmetic<'_>; 2], cut: Cut) -> Option<Result<Self, NotCovered>> {
         let [one, other] = models;
         let parts = parts(&one, &other, cut)?;
         Some(Self::of(models, parts, cut, false, usize::MAX))
     }
 
-    /// The question of dots of which at most the first `products` products of each part are not +0·+0. Where it has no
-    /// answer, others may.
+    /// The question for dots in which all but the first `products` products of each part are +0·+0. If no such dot
+    /// differs, other dots may.
     ///
     /// # Errors
-    /// What is not covered, in words.
+    /// The part of the models that is not covered, in words.
     pub fn of_few(models: [Arithmetic<'_>; 2], conditions: Conditions, products: usize) -> Result<Self, NotCovered> {
         let [one, other] = models;
         let cut = Cut { conditions, ..Cut::default() };
@@ -135,10 +135,10 @@ impl Query {
         Self::of(models, parts.unwrap_or_default(), cut, whole, products)
     }
 
-    /// The question on the whole dot.
+    /// The question for the whole dot.
     ///
     /// # Errors
-    /// What is not covered, in words.
+    /// The part of the models that is not covered, in words.
     pub fn whole(models: [Arithmetic<'_>; 2], conditions: Conditions) -> Result<Self, NotCovered> {
         Self::of(models, Vec::new(), Cut { conditions, ..Cut::default() }, true, usize::MAX)
     }
@@ -186,7 +186,7 @@ impl Query {
         Ok(query)
     }
 
-    /// New inputs for what the nodes read; the operands of all but the first `products` products are +0.
+    /// Creates inputs for everything the nodes read; the operands of all but the first `products` products are +0.
     fn inputs(&mut self, part: usize, arithmetic: &Arithmetic<'_>, nodes: &[usize], products: usize) -> Inputs<Signal> {
         let id = arithmetic.id;
         let scale = id.block_scale();
@@ -245,7 +245,7 @@ impl Query {
         inputs
     }
 
-    /// `differs` where the part's earlier results are such as both models give for some dot, as far as is known.
+    /// Restricts `differs` to earlier results that both models can give for some dot, as far as is known.
     fn where_possible(&mut self, part: usize, differs: Signal, models: &[Arithmetic<'_>; 2]) -> Signal {
         let mut holds = differs;
         let variables: Vec<Variable> =
@@ -260,7 +260,8 @@ impl Query {
         holds
     }
 
-    /// `differs` where the part's operands are no NaN and no infinity, and, if so is known, no earlier result is NaN.
+    /// Restricts `differs` to operands that are neither NaN nor infinite and, with `never_nan`, to earlier results that
+    /// are not NaN.
     fn where_finite(&mut self, part: usize, differs: Signal, never_nan: bool) -> Signal {
         let mut holds = differs;
         for variable in self.variables.iter().filter(|variable| variable.part == part) {
@@ -276,7 +277,7 @@ impl Query {
         holds
     }
 
-    /// `differs` where the part's operands have exponents in their ranges.
+    /// Restricts `differs` to operands with exponents in their ranges.
     fn where_in_range(&mut self, part: usize, differs: Signal, conditions: &Conditions) -> Signal {
         let mut holds = differs;
         for variable in self.variables.iter().filter(|variable| variable.part == part) {
@@ -299,7 +300,7 @@ fn range_of(conditions: &Conditions, place: Place) -> Option<Exponents> {
     }
 }
 
-/// Whether results of finite operands and a finite c are never NaN: no addition has two terms that may be infinite.
+/// Whether finite operands and a finite c never give NaN: no addition has two terms that may be infinite.
 fn no_result_is_nan(arithmetic: &Arithmetic<'_>) -> bool {
     arithmetic.plan.nodes.iter().all(|node| {
         let adder = &arithmetic.adders[node.adder];
@@ -312,7 +313,7 @@ fn no_result_is_nan(arithmetic: &Arithmetic<'_>) -> bool {
     })
 }
 
-/// The parts of a dot, one for each kind, if both models cut it alike.
+/// The parts of a dot, one of each kind, if both models cut it in the same way.
 fn parts(one: &Arithmetic<'_>, other: &Arithmetic<'_>, cut: Cut) -> Option<Vec<Part>> {
     let (one_nodes, other_nodes) = (&one.plan.nodes, &other.plan.nodes);
     let is_rounded =
@@ -348,7 +349,7 @@ fn parts(one: &Arithmetic<'_>, other: &Arithmetic<'_>, cut: Cut) -> Option<Vec<P
     Some(order.iter().filter_map(|kind| kinds.remove(kind)).collect())
 }
 
-/// A node and those below it that are not cut off, in the order of the plan.
+/// A node and the nodes below it that belong to its part, in the order of the plan.
 fn with_uncut(plan: &Plan, is_cut: &[bool], node: usize) -> Vec<usize> {
     let mut found = BTreeSet::from([node]);
     let mut waiting = vec![node];
@@ -365,14 +366,15 @@ fn with_uncut(plan: &Plan, is_cut: &[bool], node: usize) -> Vec<usize> {
     found.into_iter().collect()
 }
 
-/// What makes two parts alike: the adders of both models, and which terms are what, named in the order they are read.
+/// The kind of a part: the adders of both models and the roles of the terms, which are named in the order in which they
+/// are read. Equal kinds are equal questions.
 fn kind(one: &Arithmetic<'_>, other: &Arithmetic<'_>, nodes: &[usize], cut: Cut) -> Vec<String> {
     let mut names: BTreeMap<(usize, usize), usize> = BTreeMap::new();
     let mut name = |sort: usize, index: usize| {
         let next = names.keys().filter(|(known, _)| *known == sort).count();
         *names.entry((sort, index)).or_insert(next)
     };
-    // An earlier result may be an infinity where c may not.
+    // An earlier result may be infinite when c must not be.
     let c_is_apart = cut.conditions.finite || cut.conditions.c.is_some() || one.unit.flush.c || other.unit.flush.c;
     let block = one.id.block_scale().map_or(usize::MAX, |scale| scale.block);
     let mut words = Vec::new();
@@ -384,7 +386,7 @@ fn kind(one: &Arithmetic<'_>, other: &Arithmetic<'_>, nodes: &[usize], cut: Cut)
                     Term::Product(k) => format!(" p{}/{}", name(0, *k), name(1, k / block)),
                     Term::PositiveZero => " +0".into(),
                     Term::C if c_is_apart => " c".into(),
-                    // This c is read as an earlier result of its format is.
+                    // Here c is read like an earlier result of its format.
                     Term::C => format!(" {}{}", one.id.c, name(2, usize::MAX)),
                     Term::Node(below) => match nodes.iter().position(|inside| inside == below) {
                         Some(place) => format!(" n{place}"),

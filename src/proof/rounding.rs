@@ -1,4 +1,4 @@
-//! Normalising and rounding over any logic.
+//! Normalisation and rounding over any logic.
 
 use mxprobe_api::{Encoding, FloatEncoding, Format, Overflow, Rounding, Specials, Subnormals};
 use mxprobe_models::Below;
@@ -11,10 +11,10 @@ use super::{
     words::{Word, Words},
 };
 
-/// A magnitude far beyond the range of every format: 1 at this exponent.
+/// The exponent of a magnitude far beyond the range of every format.
 const BEYOND: i32 = 20_000;
 
-/// What a sum is rounded into.
+/// The format and the rules that a sum is rounded with.
 pub(super) struct Cut {
     pub format: Format,
     pub fraction_bits: u32,
@@ -23,15 +23,15 @@ pub(super) struct Cut {
     pub subnormals: Subnormals,
 }
 
-/// A magnitude in a register whose top bit has a known place.
+/// A magnitude in a register whose top bit has a known exponent.
 struct Positioned<B> {
     register: Word<B>,
     /// The exponent of the register's top bit: that of the highest bit set, or the floor if it is greater.
     top: Integer<B>,
 }
 
-/// Shifts a magnitude so that its highest bit, or a lower one where that lies below `floor`, is on top of a register of
-/// at least `bits`.
+/// Shifts a magnitude so that its highest bit, or a place above it if that bit is below `floor`, is at the top of a
+/// register of at least `bits` bits.
 fn positioned<L: Logic>(logic: &mut L, finite: &Finite<L::Bit>, floor: Option<i32>, bits: usize) -> Positioned<L::Bit> {
     let below = bits.saturating_sub(finite.magnitude.len());
     let magnitude = logic.raised(&finite.magnitude, below);
@@ -55,7 +55,7 @@ fn positioned<L: Logic>(logic: &mut L, finite: &Finite<L::Bit>, floor: Option<i3
     Positioned { register, top }
 }
 
-/// The bits of a value rounded once; `zero_negative` is the sign of an exact zero.
+/// The bits of a value after one rounding; `zero_negative` is the sign of an exact zero.
 pub(super) fn round<L: Logic>(logic: &mut L, cut: &Cut, value: &Finite<L::Bit>, zero_negative: L::Bit) -> Word<L::Bit> {
     let encoding = cut_encoding(cut.format, cut.fraction_bits);
     let fraction_bits = encoding.fraction_bits as usize;
@@ -69,8 +69,8 @@ pub(super) fn round<L: Logic>(logic: &mut L, cut: &Cut, value: &Finite<L::Bit>, 
     let up = rounds_up(logic, cut.rounding, negative, kept[0], register[lowest - 1], lost);
     let rounded = logic.resized(kept, fraction_bits + 2);
     let rounded = logic.increased(&rounded, up);
-    // The exponent field is the distance to the least exponent, and one more where the leading one is set: it is added
-    // with the significand, as is a carry out of it.
+    // The exponent field is the distance to the smallest exponent, plus one if the leading bit is set: that bit is
+    // added together with the significand, and so is a carry out of it.
     let distance = top.above(logic, least);
     let field_bits = distance.len() + fraction_bits + 2;
     let distance = logic.raised(&distance, fraction_bits);
@@ -123,7 +123,7 @@ pub(super) fn round<L: Logic>(logic: &mut L, cut: &Cut, value: &Finite<L::Bit>, 
     logic.choose_word(overflows, &beyond, &bits)
 }
 
-/// The format with its lowest fraction bits unread.
+/// The format with fewer fraction bits, the lowest of which are not read.
 fn cut_encoding(format: Format, fraction_bits: u32) -> FloatEncoding {
     let Encoding::Float(encoding) = format.encoding() else { unreachable!("integers are not rounded so") };
     let unread_bits = encoding.unread_bits + encoding.fraction_bits - fraction_bits;
@@ -151,7 +151,7 @@ fn rounds_up<L: Logic>(
     }
 }
 
-/// Whether a value just below the least normal one becomes it if it is rounded with an unbounded exponent.
+/// Whether a value just below the smallest normal one becomes normal if it is rounded with an unbounded exponent.
 fn carries_to_normal<L: Logic>(
     logic: &mut L,
     rounding: Rounding,
@@ -159,7 +159,7 @@ fn carries_to_normal<L: Logic>(
     register: &[L::Bit],
     fraction_bits: usize,
 ) -> L::Bit {
-    // One place below the top: there it has one bit more than a subnormal keeps.
+    // One place below the top: with an unbounded exponent, the value keeps one bit more than a subnormal.
     let lowest = register.len() - 2 - fraction_bits;
     let ones = logic.all(&register[lowest..register.len() - 1]);
     let lost = logic.any(&register[..lowest - 1]);
@@ -168,7 +168,7 @@ fn carries_to_normal<L: Logic>(
     logic.and(ones, up)
 }
 
-/// The value cut to so many bits after its leading one, whose exponent counts as no less than `floor`.
+/// Cuts a value to this many bits after its leading bit, whose exponent counts as at least `floor`.
 pub(super) fn cut<L: Logic>(
     logic: &mut L,
     value: &Finite<L::Bit>,
@@ -188,7 +188,7 @@ pub(super) fn cut<L: Logic>(
     Finite { magnitude, lsb: top.raised(-fraction_bits.cast_signed()), ..value.clone() }
 }
 
-/// The bits of a whole number, clamped to an integer format or wrapped into it.
+/// The bits of an integer, clamped to an integer format or wrapped into it.
 pub(super) fn round_integer<L: Logic>(
     logic: &mut L,
     format: Format,
@@ -205,7 +205,7 @@ pub(super) fn round_integer<L: Logic>(
     let ends = [false, true].map(|negative| format.largest(negative));
     let limits = [false, true].map(|negative| {
         let end = format.largest(negative);
-        // The magnitude of the end of the range on that side.
+        // The magnitude of the end of the range on this side.
         u128::from(if negative { end.wrapping_neg() & format.mask() } else { end })
     });
     let [positive, negative] = limits.map(|limit| logic.number(limit, magnitude.len()));

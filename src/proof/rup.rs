@@ -1,20 +1,20 @@
-//! Proofs that a formula cannot be satisfied, and a checker that shares nothing with the solver.
+//! Proofs that a formula is unsatisfiable, and a checker that shares no code with the solver.
 //!
 //! A proof is a list of clauses, each of which follows from the formula and the clauses before it by reverse unit
-//! propagation: assume that all its literals are false, set what single-literal clauses force, and meet a contradiction.
-//! The last clause is empty. Clauses may be deleted on the way. Written out, it is a proof in the DRAT format, as
+//! propagation: assume that all its literals are false, set what single-literal clauses force, and reach a
+//! contradiction. The last clause is empty. Clauses may be deleted on the way. Its text form is the DRAT format, as
 //! `drat-trim` reads it (Wetzler, Heule, Hunt, SAT 2014).
 
 use std::{collections::HashMap, fmt::Write as _};
 
 use super::cnf::Cnf;
 
-/// What a step of a proof does.
+/// The kind of a step of a proof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// A clause that follows.
+    /// Adds a clause that follows.
     Add,
-    /// A clause that is not needed any more.
+    /// Deletes a clause that is no longer needed.
     Delete,
 }
 
@@ -38,7 +38,7 @@ impl Proof {
         self.steps.len()
     }
 
-    /// Whether there is no step.
+    /// Whether the proof has no steps.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.steps.is_empty()
@@ -66,10 +66,10 @@ impl Proof {
         text
     }
 
-    /// Reads the text form of DRAT.
+    /// Parses the text form of DRAT.
     ///
     /// # Errors
-    /// The first line that is no step, with its number.
+    /// The first line that is not a step, with its number.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut proof = Self::default();
         for (number, line) in text.lines().enumerate() {
@@ -81,7 +81,7 @@ impl Proof {
                 Some(rest) => (Step::Delete, rest),
                 None => (Step::Add, line),
             };
-            let wrong = || format!("line {}: `{line}` is no step of a proof", number + 1);
+            let wrong = || format!("line {}: `{line}` is not a step of a proof", number + 1);
             let mut clause = rest.split_whitespace().map(str::parse::<i32>).collect::<Result<Vec<_>, _>>();
             match clause.as_mut().map(|clause| clause.pop()) {
                 Ok(Some(0)) => {}
@@ -99,10 +99,10 @@ impl Proof {
 
 /// Checks that a proof refutes a formula.
 ///
-/// A deletion of a clause that is not there is passed over: that only leaves more to propagate.
+/// Ignores the deletion of a clause that does not exist: this only leaves more clauses to propagate.
 ///
 /// # Errors
-/// The first step that does not follow, or that there is no empty clause.
+/// The first step that does not follow, or the lack of an empty clause.
 pub fn check(cnf: &Cnf, proof: &Proof) -> Result<(), String> {
     let mut checker = Checker::new(usize::try_from(cnf.variables).unwrap_or(0));
     for clause in cnf.clauses() {
@@ -125,16 +125,16 @@ pub fn check(cnf: &Cnf, proof: &Proof) -> Result<(), String> {
     Err("the proof has no empty clause".into())
 }
 
-/// Where a literal stands in tables: 2·(variable − 1), and one more for its negation.
+/// The index of a literal in tables: 2·(variable − 1), plus one for its negation.
 fn index(literal: i32) -> usize {
     (literal.unsigned_abs() as usize - 1) * 2 + usize::from(literal < 0)
 }
 
 struct Checker {
-    /// The clauses; those with two literals or more are watched at the first two. A deleted one is empty.
+    /// The clauses; those with two literals or more are watched at the first two. Deleted clauses are empty.
     clauses: Vec<Vec<i32>>,
     watchers: Vec<Vec<usize>>,
-    /// By literal: whether it is known to hold.
+    /// Whether each literal is known to hold, by its index.
     holds: Vec<bool>,
     trail: Vec<i32>,
     propagated: usize,
@@ -164,13 +164,13 @@ impl Checker {
         self.trail.push(literal);
     }
 
-    /// Takes a clause in for good, and what it forces.
+    /// Adds a clause permanently, and what it forces.
     fn insert(&mut self, clause: &[i32]) -> Result<(), String> {
         let mut clause = clause.to_vec();
         clause.sort_unstable();
         clause.dedup();
         if let Some(literal) = clause.iter().find(|literal| **literal == 0 || index(**literal) >= self.holds.len()) {
-            return Err(format!("the literal {literal} is none of the formula's"));
+            return Err(format!("the formula has no literal {literal}"));
         }
         let number = self.clauses.len();
         self.places.entry(clause.clone()).or_default().push(number);
@@ -192,7 +192,8 @@ impl Checker {
         Ok(())
     }
 
-    /// Drops one clause of these literals, if there is one. What it has forced stays: it follows from the formula.
+    /// Deletes one clause of these literals, if there is one. Literals that it has forced stay: they follow from the
+    /// formula.
     fn delete(&mut self, clause: &[i32]) {
         let mut clause = clause.to_vec();
         clause.sort_unstable();
@@ -208,7 +209,7 @@ impl Checker {
             return Ok(true);
         }
         if let Some(literal) = clause.iter().find(|literal| **literal == 0 || index(**literal) >= self.holds.len()) {
-            return Err(format!("the literal {literal} is none of the formula's"));
+            return Err(format!("the formula has no literal {literal}"));
         }
         let before = self.trail.len();
         let mut met = false;
@@ -227,7 +228,7 @@ impl Checker {
         Ok(met)
     }
 
-    /// Sets all that follows by single-literal clauses; false on a contradiction.
+    /// Sets everything that follows by single-literal clauses; returns false on a contradiction.
     fn propagate(&mut self) -> bool {
         while let Some(&literal) = self.trail.get(self.propagated) {
             self.propagated += 1;

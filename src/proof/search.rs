@@ -1,4 +1,4 @@
-//! Looking for a dot on which two models differ.
+//! Searches for a dot on which two models differ.
 
 use std::{convert::Infallible, time::Instant};
 
@@ -8,16 +8,16 @@ use mxprobe_models::{Evaluator, Model};
 use super::conditions::{Conditions, is_finite};
 use crate::dots::{self, Dot, Draw, Sparse, cost, seed_of};
 
-/// How many differing dots are made simple; the simplest of all is kept.
+/// Differing dots that are simplified; the simplest is kept.
 const KEPT: usize = 8;
 
-/// How many more are drawn after the first that differs, to have a choice.
+/// Dots that are drawn after the first that differs, for a choice.
 const MORE: u64 = 2_000;
 
-/// After so many dots of every class, dots of few terms are tried too.
+/// After this many dots of every class, dots of few terms are tried too.
 const FEW_FROM: u64 = 5_000;
 
-/// Two models of one operation, made ready to compute.
+/// Two models of one operation, prepared for evaluation.
 #[derive(Debug)]
 pub struct Rivals {
     id: OperationId,
@@ -29,23 +29,23 @@ pub struct Rivals {
 pub struct Witness {
     /// The dot.
     pub dot: Dot,
-    /// What each model makes of it.
+    /// Each model's result.
     pub values: [u64; 2],
 }
 
-/// What a search came to.
+/// The result of a search.
 #[derive(Clone, Debug)]
 pub struct Searched {
     /// The simplest dot found that differs.
     pub witness: Option<Witness>,
-    /// Dots tried until the first one differed, or in vain.
+    /// Dots tried until the first one differed, or until the search ended.
     pub tried: u64,
     /// Nanoseconds until then.
     pub search_ns: u128,
 }
 
 impl Rivals {
-    /// Both models' evaluators of an operation.
+    /// Prepares both models' evaluators of an operation.
     ///
     /// # Errors
     /// If a model has no such operation.
@@ -54,7 +54,7 @@ impl Rivals {
         Ok(Self { id: id.clone(), evaluators: [Evaluator::new(one, id)?, Evaluator::new(other, id)?] })
     }
 
-    /// What each model makes of a dot.
+    /// Each model's result for a dot.
     ///
     /// # Panics
     /// If the dot is not one of the operation.
@@ -63,21 +63,21 @@ impl Rivals {
         self.evaluators.each_ref().map(|evaluator| evaluator.dot(as_input(dot)).expect("a dot of the operation"))
     }
 
-    /// Whether the models differ on a dot, which is one of the operation.
+    /// Whether the models differ on a dot of the operation.
     #[must_use]
     pub fn differ(&self, dot: &Dot) -> bool {
         let [one, other] = self.values(dot);
         one != other
     }
 
-    /// The witness that a dot is, if the models differ on it.
+    /// The dot as a witness, if the models differ on it.
     #[must_use]
     pub fn witness(&self, dot: &Dot) -> Option<Witness> {
         self.differ(dot).then(|| Witness { dot: dot.clone(), values: self.values(dot) })
     }
 
-    /// The simplest dot near this one on which the models still differ; a dot of finite numbers stays one, and
-    /// one that meets conditions goes on meeting them.
+    /// The simplest dot near this one on which the models still differ. A dot of finite numbers stays finite, and the
+    /// result meets the conditions.
     #[must_use]
     pub fn simplest(&self, dot: &Dot, conditions: &Conditions) -> Dot {
         let finite = is_finite(&self.id, dot);
@@ -91,9 +91,9 @@ impl Rivals {
         if self.differ(&first) { first } else { dot }
     }
 
-    /// Draws dots until the models differ on one, at most `tries` and until `end`, and then a few more; the simplest is
-    /// what comes back. A dot without NaN and infinities is taken before one with them, which counts only if
-    /// the conditions let it.
+    /// Draws dots until the models differ on one, at most `tries` and until `end`, and then a few more; returns the
+    /// simplest. A dot without NaN and infinities is preferred to one with them, which counts only if the conditions
+    /// allow it.
     #[must_use]
     pub fn search(&self, seed: u64, tries: u64, conditions: &Conditions, end: Instant) -> Searched {
         let start = Instant::now();
@@ -103,7 +103,7 @@ impl Rivals {
         let specials = !conditions.finite;
         let mut sparse = Sparse::new(&self.id, seed_of(seed, 3));
         for drawn in Draw::new(&self.id, seed) {
-            // Beyond the first dots, every other one has few terms only.
+            // After the first dots, every second one has few terms.
             let few = (tried >= FEW_FROM && tried % 2 == 0).then(|| sparse.next()).flatten();
             let dot = conditions.moved(&self.id, few.unwrap_or(drawn));
             if found.len() >= KEPT || tried >= tries || first.is_some_and(|(first, _)| tried - first >= MORE) {
@@ -134,7 +134,8 @@ impl Rivals {
     }
 }
 
-/// The dot with the products that are not +0·+0 moved to the front; as it is where scales stand by position.
+/// The dot with the products other than +0·+0 moved to the front; unchanged if it has scales, which belong to
+/// positions.
 pub(super) fn in_front(dot: &Dot) -> Dot {
     if dot.scales.is_some() {
         return dot.clone();
@@ -145,7 +146,7 @@ pub(super) fn in_front(dot: &Dot) -> Dot {
     Dot { a, b, ..dot.clone() }
 }
 
-/// The dot as the evaluators take it.
+/// The dot in the type that the evaluators take.
 #[must_use]
 pub fn as_input(dot: &Dot) -> mxprobe_models::Dot<'_> {
     let scales = dot.scales.as_ref().map(|(a, b)| (a.as_slice(), b.as_slice()));
@@ -182,7 +183,8 @@ mod tests {
         let rivals = rivals("mi300x", "mi300x@nan-all-ones", "mfma.m16n16k16.f32.f16.f16.f32");
         let witness = rivals.search(1, 20_000, &Conditions::ANY, soon()).witness.unwrap();
         assert!(!is_finite(&rivals.id, &witness.dot));
-        // No finite f16 input makes a NaN here: what overflows is an infinity of its sign, and there is only one such sum.
+        // No finite f16 input gives a NaN here: an overflow is an infinity with its sign, and there is only one such
+        // sum.
         assert!(rivals.search(1, 20_000, &Conditions::FINITE, soon()).witness.is_none());
     }
 }

@@ -1,4 +1,4 @@
-//! A question as an SMT-LIB 2 file, for solvers of bit vectors.
+//! Writes a question as an SMT-LIB 2 file, for solvers of bit vectors.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! The solver: satisfied, refuted with a proof, or out of time.
+//! Runs the SAT solver: the formula is satisfied, refuted with a proof, or undecided at the time limit.
 
 use std::{
     cell::{Cell, RefCell},
@@ -13,36 +13,36 @@ use super::{
     rup::{Proof, Step},
 };
 
-/// What became of a formula.
+/// The solver's result for a formula.
 #[derive(Clone, Debug)]
 pub enum Answer {
-    /// Values of the variables that satisfy it, the first variable's first.
+    /// Values of the variables that satisfy it, in the order of the variables.
     Satisfied(Vec<bool>),
-    /// It cannot be satisfied.
+    /// It is unsatisfiable.
     Refuted(Refutation),
-    /// Nobody knows; time was up.
+    /// Undecided: the limit of time or of conflicts was reached.
     Unknown,
 }
 
-/// A formula that cannot be satisfied.
+/// The proof that a formula is unsatisfiable.
 #[derive(Clone, Debug)]
 pub struct Refutation {
-    /// Why: each clause follows from those before it.
+    /// The proof: each clause follows from those before it.
     pub proof: Proof,
     /// Conflicts that the solver met.
     pub conflicts: u64,
 }
 
-/// How many decisions and conflicts pass between two looks at the clock.
+/// The number of the solver's stop checks between two readings of the clock.
 const CLOCK_EVERY: u32 = 256;
 
-/// Writes down what the solver learns and forgets, and stops it in time.
+/// Records what the solver learns and forgets, and stops it in time.
 struct Scribe {
     proof: Rc<RefCell<Proof>>,
     end: Instant,
-    /// Questions until the clock is looked at again.
+    /// Stop checks until the clock is read again.
     asked: Cell<u32>,
-    /// Conflicts until it is stopped.
+    /// Conflicts until the solver is stopped.
     left: u64,
 }
 
@@ -62,7 +62,7 @@ impl Callbacks for Scribe {
         if self.left == 0 {
             return true;
         }
-        // Once it says so it has to go on saying so: the solver asks again after it has left its inner loop.
+        // Once this returns true it must keep doing so: the solver asks again after it has left its inner loop.
         let asked = self.asked.get();
         if asked == 0 && Instant::now() < self.end {
             self.asked.set(CLOCK_EVERY);
@@ -80,7 +80,7 @@ fn literals(clause: &[Lit]) -> Vec<i32> {
     clause.iter().map(literal).collect()
 }
 
-/// Solves a formula, until `end` or so many conflicts.
+/// Solves a formula, until `end` or a number of conflicts is reached.
 #[must_use]
 pub fn solve(cnf: &Cnf, end: Instant, conflicts: u64) -> Answer {
     let proof = Rc::new(RefCell::new(Proof::default()));
@@ -120,7 +120,7 @@ mod tests {
         Instant::now() + Duration::from_secs(60)
     }
 
-    /// Pigeons into holes, one fewer than pigeons if `short`: variable `pigeon · holes + hole + 1`.
+    /// The formula that puts each pigeon into a hole of its own: variable `pigeon · holes + hole + 1`.
     fn pigeons(pigeons: i32, holes: i32) -> Cnf {
         let place = |pigeon: i32, hole: i32| pigeon * holes + hole + 1;
         let mut cnf = Cnf::new(pigeons * holes);
@@ -139,7 +139,7 @@ mod tests {
         let Answer::Refuted(refutation) = solve(&cnf, soon(), u64::MAX) else { panic!("six pigeons do not fit") };
         assert_eq!(check(&cnf, &refutation.proof), Ok(()));
         assert!(refutation.conflicts > 10);
-        // The same proof proves nothing of a formula that can be satisfied.
+        // The same proof does not prove anything about a satisfiable formula.
         assert!(check(&pigeons(5, 5), &refutation.proof).is_err());
     }
 

@@ -1,4 +1,4 @@
-//! Unsigned integers of bits, lowest bit first.
+//! Unsigned integers as words of bits, lowest bit first.
 
 use super::logic::Logic;
 
@@ -7,12 +7,12 @@ pub type Word<B> = Vec<B>;
 
 /// Arithmetic on words, over any logic.
 pub trait Words: Logic {
-    /// A number in so many bits; higher bits of it are dropped.
+    /// A number in `bits` bits; higher bits of it are dropped.
     fn number(&mut self, value: u128, bits: usize) -> Word<Self::Bit> {
         (0..bits).map(|bit| self.constant(bit < 128 && value >> bit & 1 == 1)).collect()
     }
 
-    /// The word in so many bits: zeros are added above, or bits above are dropped.
+    /// The word in `bits` bits: zeros are added above, or bits above are dropped.
     fn resized(&mut self, word: &[Self::Bit], bits: usize) -> Word<Self::Bit> {
         let zero = self.constant(false);
         (0..bits).map(|bit| word.get(bit).copied().unwrap_or(zero)).collect()
@@ -40,12 +40,12 @@ pub trait Words: Logic {
         self.not(any)
     }
 
-    /// Every bit where the condition holds, else zeros.
+    /// The word if the condition holds, otherwise zeros.
     fn where_set(&mut self, condition: Self::Bit, word: &[Self::Bit]) -> Word<Self::Bit> {
         word.iter().map(|bit| self.and(condition, *bit)).collect()
     }
 
-    /// One of two words; the shorter one is zeros above.
+    /// One of two words; the shorter one is extended with zeros.
     fn choose_word(&mut self, condition: Self::Bit, then: &[Self::Bit], otherwise: &[Self::Bit]) -> Word<Self::Bit> {
         let bits = then.len().max(otherwise.len());
         let (then, otherwise) = (self.resized(then, bits), self.resized(otherwise, bits));
@@ -65,14 +65,14 @@ pub trait Words: Logic {
         (sum, carry)
     }
 
-    /// a + b, in so many bits.
+    /// a + b, in `bits` bits.
     fn plus(&mut self, a: &[Self::Bit], b: &[Self::Bit], bits: usize) -> Word<Self::Bit> {
         let (a, b) = (self.resized(a, bits), self.resized(b, bits));
         let zero = self.constant(false);
         self.add(&a, &b, zero).0
     }
 
-    /// The word and one more where the condition holds, modulo 2^bits.
+    /// The word plus one if the condition holds, modulo 2^bits.
     fn increased(&mut self, word: &[Self::Bit], by: Self::Bit) -> Word<Self::Bit> {
         let zeros = self.number(0, word.len());
         self.add(word, &zeros, by).0
@@ -91,7 +91,7 @@ pub trait Words: Logic {
         let bits = a.len().max(b.len());
         let (a, b) = (self.resized(a, bits), self.resized(b, bits));
         let not_a: Word<Self::Bit> = a.into_iter().map(|bit| self.not(bit)).collect();
-        // b + ¬a carries out where b > a.
+        // b + ¬a carries out if b > a.
         let mut carry = self.constant(false);
         for (not_a, b) in not_a.into_iter().zip(b) {
             carry = self.majority(not_a, b, carry);
@@ -99,7 +99,7 @@ pub trait Words: Logic {
         carry
     }
 
-    /// a·b, in as many bits as both have.
+    /// a·b, in as many bits as a and b have together.
     fn times(&mut self, a: &[Self::Bit], b: &[Self::Bit]) -> Word<Self::Bit> {
         let bits = a.len() + b.len();
         let mut sum = self.number(0, bits);
@@ -114,13 +114,13 @@ pub trait Words: Logic {
         sum
     }
 
-    /// The word's negation in two's complement where the condition holds.
+    /// The word's negation in two's complement if the condition holds.
     fn negated_where(&mut self, condition: Self::Bit, word: &[Self::Bit]) -> Word<Self::Bit> {
         let flipped: Word<Self::Bit> = word.iter().map(|bit| self.xor(condition, *bit)).collect();
         self.increased(&flipped, condition)
     }
 
-    /// The word shifted right by an amount, in as many bits, and whether a bit that was set fell off.
+    /// The word shifted right by an amount, in the same number of bits, and whether a bit that was set is lost.
     fn shifted_right(&mut self, word: &[Self::Bit], amount: &[Self::Bit]) -> (Word<Self::Bit>, Self::Bit) {
         let mut word = word.to_vec();
         let mut lost = self.constant(false);
@@ -136,7 +136,7 @@ pub trait Words: Logic {
         (word, lost)
     }
 
-    /// The word shifted left by an amount, in as many bits.
+    /// The word shifted left by an amount, in the same number of bits.
     fn shifted_left(&mut self, word: &[Self::Bit], amount: &[Self::Bit]) -> Word<Self::Bit> {
         let mut word = word.to_vec();
         for (place, bit) in amount.iter().enumerate() {
@@ -148,7 +148,7 @@ pub trait Words: Logic {
         word
     }
 
-    /// The number of zeros above the highest bit set; some number of no meaning where none is set.
+    /// The number of zeros above the highest bit set; meaningless if no bit is set.
     fn leading_zeros(&mut self, word: &[Self::Bit]) -> Word<Self::Bit> {
         let stages = usize::BITS - word.len().saturating_sub(1).leading_zeros();
         let mut word = word.to_vec();

@@ -1,7 +1,7 @@
-//! What a run learnt, how it compares with what others learnt, and how either is shown.
+//! Results of a run, their comparison with other results, and views of both.
 //!
-//! Three rooms in one direction: [`Show`] and its forms name what is compared and recorded, a comparison names what is recorded,
-//! and a record names neither.
+//! Three modules with dependencies in one direction: [`Show`] and the views use comparisons and records, comparisons
+//! use records, and records use neither.
 
 mod compare;
 mod record;

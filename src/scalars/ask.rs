@@ -1,4 +1,4 @@
-//! How the questions of scalar arithmetic are asked.
+//! The way in which each question of scalar arithmetic is asked.
 
 use mxprobe_api::Error;
 
@@ -8,18 +8,18 @@ use crate::findings::{self, Finding};
 /// A question of scalar arithmetic.
 pub(crate) type Probe = findings::Probe<Ask>;
 
-/// Asks with what was found of every function, and adds each finding as soon as it is known.
+/// Answers a question from the results about every function, and adds each finding as soon as it is known.
 type Question = fn(&Subject<'_>, &[Found], &mut Vec<Finding>) -> Result<(), Error>;
 
-/// How a question of scalar arithmetic is asked.
+/// The way in which a question of scalar arithmetic is asked.
 #[derive(Clone, Copy)]
 pub(crate) enum Ask {
-    /// Of each function of the group that the probe names.
+    /// For each function of the group that the probe names.
     Function,
-    /// After the functions.
+    /// Once, after the functions.
     Question(Question),
-    /// Answered by the question before it in the list.
+    /// Not by itself: the question before it in the list answers it too.
     Along,
-    /// Only where a run names it, since it takes millions of calls.
+    /// Only if a run names it, since it takes millions of calls.
     Named,
 }

@@ -1,19 +1,19 @@
-//! Operands that tell modes apart: every pair of special values, results at ties and at the ends of the range, and values
-//! drawn from everything.
+//! Operands that distinguish modes: every pair of special values, results at ties and at the ends of the range, and
+//! random values.
 
 use mxprobe_api::{Decoded, FloatEncoding, Format, Overflow, Rounding, ScalarFunction, Subnormals};
 
 use crate::dots::Random;
 
-/// Calls that are drawn, beside the directed ones.
+/// The number of drawn calls, in addition to the directed ones.
 const DRAWN: usize = 1_500;
 
-/// A number in a format, cut to what it holds.
+/// A number in a format, truncated to what the format holds.
 pub(super) fn number(format: Format, negative: bool, magnitude: u128, exponent: i32) -> u64 {
     format.encode(negative, magnitude, exponent, Rounding::TowardZero, Overflow::Saturate, Subnormals::Keep).bits
 }
 
-/// The same value in a format that holds it; a NaN becomes that format's.
+/// The same value in another format, which must hold it; a NaN becomes that format's.
 pub(crate) fn exactly(from: Format, bits: u64, to: Format) -> u64 {
     match from.decode(bits) {
         Decoded::Zero { negative } => {
@@ -31,7 +31,8 @@ pub(crate) fn exactly(from: Format, bits: u64, to: Format) -> u64 {
     }
 }
 
-/// The smallest subnormal, about the border to the normal ones, about 1, the largest, infinities: of both signs.
+/// Values of both signs: the smallest subnormals, values near the border to the normal ones and near 1, the largest,
+/// infinities.
 fn specials(format: Format) -> Vec<u64> {
     let bits = format.fraction_bits();
     let normal = 1u64 << bits;
@@ -58,7 +59,7 @@ fn specials(format: Format) -> Vec<u64> {
     positive.into_iter().chain(infinity).flat_map(both).collect()
 }
 
-/// The operands of many calls, side by side.
+/// The operands of many calls.
 pub(super) fn calls(function: ScalarFunction, format: Format, seed: u64) -> Vec<Vec<u64>> {
     let specials = specials(format);
     let mut random = Random(seed);
@@ -83,12 +84,12 @@ pub(super) fn calls(function: ScalarFunction, format: Format, seed: u64) -> Vec<
     found
 }
 
-/// An integer of few bits.
+/// A small integer in a format.
 fn integer(format: Format, value: i32) -> u64 {
     if value == 0 { 0 } else { number(format, value < 0, value.unsigned_abs().into(), 0) }
 }
 
-/// One call whose result is ordinary, at a tie, tiny, huge, or whatever comes.
+/// Draws one call with an ordinary, tied, tiny, huge or random result.
 fn drawn(function: ScalarFunction, format: Format, random: &mut Random, turn: usize) -> Vec<u64> {
     let arity = function.arity();
     let Some(float) = format.as_float() else { return vec![0; arity] };
@@ -120,7 +121,7 @@ fn drawn(function: ScalarFunction, format: Format, random: &mut Random, turn: us
             vec![value(random, exponent), value(random, exponent - down)]
         }
         ScalarFunction::Multiply | ScalarFunction::Divide => {
-            // Results of ordinary size, or about an end of the range.
+            // Results of ordinary size, or near an end of the range.
             let wanted = [0, least - bits / 2, least, most, random.between(least, most)][random.below(5)];
             let first = random.between(least.max(-most / 2), most / 2);
             let second = if function == ScalarFunction::Multiply { wanted - first } else { first - wanted };
@@ -136,7 +137,7 @@ fn drawn(function: ScalarFunction, format: Format, random: &mut Random, turn: us
             vec![value(random, exponent)]
         }
         ScalarFunction::Remainder | ScalarFunction::TruncatedRemainder => {
-            // Quotients of few bits and of many, and those half way between two integers.
+            // Quotients of few bits and of many, and quotients halfway between two integers.
             let second = random.between(least, most);
             let b = value(random, second);
             let first = (second + random.between(-2, 2 * bits)).clamp(least, most);
@@ -163,7 +164,7 @@ fn drawn(function: ScalarFunction, format: Format, random: &mut Random, turn: us
     }
 }
 
-/// A value about the places where a conversion rounds, overflows, or becomes subnormal.
+/// A value near the places where a conversion rounds, overflows, or becomes subnormal.
 fn about_the_range_of(from: Format, to: Format, random: &mut Random) -> u64 {
     let (low, high) = match to.as_float().map(FloatEncoding::exponents) {
         Some((low, high)) => (low - 2, high + 2),
@@ -171,7 +172,7 @@ fn about_the_range_of(from: Format, to: Format, random: &mut Random) -> u64 {
     };
     let exponent = random.between(low, high);
     let kept = if to.is_integer() { exponent.max(0) } else { to.fraction_bits().cast_signed() };
-    // Significands that end at, just above, or just below half a unit of what is kept.
+    // Significands that end at, just above, or just below half a unit of the kept bits.
     let width = from.fraction_bits().cast_signed();
     let mut fraction = random.bits() & ((1 << width) - 1);
     let cut = width - kept;

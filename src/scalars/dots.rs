@@ -64,7 +64,7 @@ pub(super) fn ask(subject: &Subject<'_>, findings: &mut Vec<Finding>) -> Result<
         means.push((name, sum / DOTS as f64));
         of_orders.push((function, results));
     }
-    // The dot of the largest error, in every order.
+    // The dot with the largest error, in every order.
     let worst = (0..DOTS).max_by(|x, y| errors[*x].total_cmp(&errors[*y])).unwrap_or(0);
     let shown = of_orders.iter().map(|(function, results)| {
         let (call, d) = (&calls[worst], results[worst]);
@@ -83,7 +83,7 @@ pub(super) fn ask(subject: &Subject<'_>, findings: &mut Vec<Finding>) -> Result<
     Ok(())
 }
 
-/// |d − exact| of a dot, to many more bits than d has, and the exact sum rounded to nearest.
+/// |d − exact| for a dot, with many more bits than d has, and the exact sum rounded to nearest.
 fn exact(format: Format, call: &[u64], d: u64) -> (f64, u64) {
     match format.name() {
         "f16" => in_quad::<Half>(call, d),

@@ -1,4 +1,4 @@
-//! What IEEE 754 says that a function gives, in each mode: what answers are held against.
+//! The results that IEEE 754 specifies for a function in each mode, which answers are compared with.
 
 use std::cell::Cell;
 
@@ -13,50 +13,50 @@ use super::{
     sum::{Arithmetic, Sum},
 };
 
-/// The directions that IEEE 754-2019, 4.3, has for binary formats, and their names.
+/// The rounding directions of IEEE 754-2019, 4.3, for binary formats, and their names.
 pub(super) const ROUNDINGS: [(&str, Rounding); 4] =
     [("RNE", Rounding::NearestEven), ("RZ", Rounding::TowardZero), ("RD", Rounding::Down), ("RU", Rounding::Up)];
 
-/// One reading of a mode.
+/// One interpretation of a mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Mode {
     pub(super) rounding: Rounding,
-    /// Subnormal inputs are taken as zero of their sign.
+    /// Whether subnormal inputs are read as zero of their sign.
     pub(super) daz: bool,
-    /// What becomes of subnormal results.
+    /// The treatment of subnormal results.
     pub(super) results: Subnormals,
 }
 
-/// Why a function has no bits to hold an answer against.
+/// The reason why a function has no bits to compare an answer with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Other {
-    /// It gives a NaN.
+    /// The result is a NaN.
     Nan,
-    /// The standard leaves it open, or this file cannot tell.
+    /// The standard leaves the result open, or this module cannot determine it.
     Open,
 }
 
-/// How a function that is made of several steps takes them.
+/// How a function of several steps computes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Steps {
-    /// As its name says: one rounding, or each operation that the expression has on its own.
+    /// As its name says: one rounding, or one for each operation of the expression.
     AsNamed,
     /// The multiplication is fused with its addition, although the name does not say so.
     Contracted,
-    /// Each multiplication is rounded before it is added, although the name says that it is fused.
+    /// Each multiplication is rounded before the addition, although the name says that it is fused.
     Separate,
-    /// In f64, then rounded.
+    /// Computed in f64, then rounded.
     ByWayOfF64,
-    /// In f32, then rounded again.
+    /// Computed in f32, then rounded again.
     ByWayOfF32,
-    /// In registers of 64 significand bits, then rounded to the format: x87.
+    /// Computed in registers of 64 significand bits, then rounded to the format: x87.
     ByWayOfX87,
-    /// The four products of a dot product added otherwise than its name says: in another order, or contracted otherwise.
+    /// The four products of a dot product are added in another order than its name says, or contracted differently.
     Summed(Sum),
 }
 
 impl Steps {
-    /// The readings of a function, the one that its name says first.
+    /// The readings of a function, starting with the one that its name says.
     pub(super) fn of(function: ScalarFunction, format: Format) -> Vec<Self> {
         let narrow = format.bits() < 64;
         let mut found = vec![Self::AsNamed];
@@ -81,13 +81,14 @@ impl Steps {
         found
     }
 
-    /// As [`Steps::of`], for arithmetic in registers of x87.
+    /// Like [`Steps::of`], for arithmetic in x87 registers.
     pub(super) fn of_x87(function: ScalarFunction, format: Format) -> Vec<Self> {
         let wide = extended::shows(function, format).then_some(Self::ByWayOfX87);
         Self::of(function, format).into_iter().chain(wide).collect()
     }
 
-    /// Whether a product is fused with the sum that it joins; `None` for functions of one step, and for dot products.
+    /// Whether a product is fused with the sum that it is added to; `None` for functions of one step, and for dot
+    /// products.
     pub(super) fn fuses(function: ScalarFunction, steps: Self) -> Option<bool> {
         let named = match function {
             ScalarFunction::Fma => true,
@@ -107,7 +108,7 @@ fn direction(rounding: Rounding) -> Round {
     }
 }
 
-/// One operation of one rounding.
+/// One operation with one rounding.
 fn once(format: Format, function: ScalarFunction, x: &[u64], mode: Mode) -> Result<u64, Other> {
     match function {
         ScalarFunction::Multiply => return multiply(format, x[0], x[1], mode),
@@ -125,7 +126,7 @@ fn once(format: Format, function: ScalarFunction, x: &[u64], mode: Mode) -> Resu
     if mode.results == Subnormals::Keep {
         return Ok(bits);
     }
-    // A sum that is tiny is exact. Of others this tells no more than that the rounded result is the smallest normal value.
+    // A tiny sum is exact. For other functions this shows only that the rounded result is the smallest normal value.
     let rounded = matches!(
         function,
         ScalarFunction::Divide | ScalarFunction::Fma | ScalarFunction::Reciprocal | ScalarFunction::Scale
@@ -159,20 +160,20 @@ fn of<F: Float>(function: ScalarFunction, x: &[u64], rounding: Rounding) -> Resu
     if result.is_nan() { Err(Other::Nan) } else { u64::try_from(result.to_bits()).map_err(|_| Other::Open) }
 }
 
-/// An integer that an exponent can be.
+/// The value as an integer that an exponent can be, if it is one.
 fn whole<F: Float>(value: F) -> Option<i32> {
     let mut exact = false;
     let found = value.to_i128_r(32, Round::TowardZero, &mut exact).value;
     i32::try_from(found).ok().filter(|_| exact)
 }
 
-/// −1 less, 0 equal, 1 greater, 2 unordered.
+/// −1 for less, 0 for equal, 1 for greater, 2 for unordered.
 fn compare(format: Format, x: u64, y: u64) -> Result<u64, Other> {
     let order = format.to_f64(x).partial_cmp(&format.to_f64(y)).map_or(2, |order| order as i32);
     Ok(u64::from(order.cast_unsigned()))
 }
 
-/// The product of the significands is exact, so that it is known whether it is tiny before and after it is rounded.
+/// The product of the significands is exact, so whether it is tiny is known both before and after rounding.
 fn multiply(format: Format, x: u64, y: u64, mode: Mode) -> Result<u64, Other> {
     let negative = (x ^ y) & sign_of(format) != 0;
     let zero = || Ok(if negative { format.negative_zero().unwrap_or(0) } else { 0 });
@@ -202,7 +203,7 @@ fn flushed(format: Format, bits: u64, results: Subnormals) -> u64 {
     if results == Subnormals::FlushToPositiveZero { 0 } else { bits & sign_of(format) }
 }
 
-/// The root of a significand of an even exponent, with so many bits that what is left over only has to be known to exist.
+/// The root of a significand with an even exponent, to enough bits that only the existence of a remainder matters.
 fn square_root(format: Format, x: u64, rounding: Rounding) -> Result<u64, Other> {
     match format.decode(x) {
         Decoded::Zero { .. } | Decoded::Infinity { negative: false } => Ok(x),
@@ -238,7 +239,7 @@ fn convert(from: Format, x: u64, to: Format, rounding: Rounding, results: Subnor
     }
 }
 
-/// The whole number next to a value in a direction; `None` beyond the format's range, where IEEE 754 says nothing of the
+/// The integer next to a value in a direction; `None` beyond the format's range, where IEEE 754 does not specify the
 /// result.
 fn to_integer(to: Format, negative: bool, magnitude: u128, exponent: i32, rounding: Rounding) -> Option<u64> {
     let whole = if exponent >= 0 {
@@ -283,7 +284,7 @@ pub(super) fn is_subnormal(format: Format, bits: u64) -> bool {
     }
 }
 
-/// What a function gives in a mode.
+/// The result of a function in a mode.
 pub(super) fn result(
     function: ScalarFunction,
     format: Format,
@@ -294,8 +295,8 @@ pub(super) fn result(
     evaluate(function, format, operands, mode, steps, &Cell::new(false))
 }
 
-/// What a function gives where subnormals are kept, and whether there is any, or a value that one may have been rounded to:
-/// where there is none, it gives the same however subnormals are flushed.
+/// The result of a function if subnormals are kept, and whether a subnormal occurs, or a value that a subnormal may
+/// have been rounded to. If none occurs, the result does not depend on how subnormals are flushed.
 pub(super) fn unflushed(
     function: ScalarFunction,
     format: Format,
@@ -401,13 +402,13 @@ fn read(format: Format, bits: u64, mode: Mode, is_tiny: &Cell<bool>) -> u64 {
     if mode.daz && is_subnormal(format, bits) { bits & sign_of(format) } else { bits }
 }
 
-/// Remembers a result that may be a subnormal, or one that was rounded to zero or to the smallest normal value.
+/// Records a result that may be subnormal, or that may have been rounded to zero or to the smallest normal value.
 fn note_tiny_result(format: Format, result: Result<u64, Other>, is_tiny: &Cell<bool>) {
     let is_small = |bits: u64| !format.is_integer() && bits & !sign_of(format) <= 1 << format.fraction_bits();
     is_tiny.set(is_tiny.get() || result.is_ok_and(is_small));
 }
 
-/// How many values of a format lie between two results; `None` where one is no number.
+/// The number of steps between two results among the values of a format; `None` if one of them is NaN.
 pub(super) fn distance(format: Format, a: u64, b: u64) -> Option<u64> {
     let place = |bits: u64| -> Option<i128> {
         let number =

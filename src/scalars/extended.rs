@@ -1,4 +1,4 @@
-//! Arithmetic in the registers of x87, 64 significand bits and exponents of 15 bits, rounded to the format when a result is
+//! Arithmetic in x87 registers, with 64 significand bits and 15 exponent bits, rounded to the format when a result is
 //! stored (*specified*: Intel SDM volume 1, 8.1.5 and 8.2).
 
 use mxprobe_api::{Decoded, DotOrder, Format, Rounding, ScalarFunction, Subnormals};
@@ -7,8 +7,8 @@ use rustc_apfloat::{
     ieee::{Double, Single, X87DoubleExtended},
 };
 
-/// Whether results may depend on the registers: functions of several roundings, and of one where 64 bits are few against twice
-/// those of the format.
+/// Whether results may depend on the registers: for functions with several roundings, and for functions with one
+/// rounding if 64 bits are fewer than twice those of the format.
 pub(super) fn shows(function: ScalarFunction, format: Format) -> bool {
     use ScalarFunction as F;
     match function {
@@ -18,7 +18,8 @@ pub(super) fn shows(function: ScalarFunction, format: Format) -> bool {
     }
 }
 
-/// Calls that tell 64 bits from the 53 of f64, of functions of f32: a tie of f32, and a term so far below it that f64 loses it.
+/// Calls that distinguish 64 bits from the 53 of f64, for functions of f32: a tie of f32, and a term so far below it
+/// that f64 loses it.
 pub(super) fn telling(function: ScalarFunction, format: Format) -> Vec<Vec<u64>> {
     use ScalarFunction as F;
     if format != Format::F32 {
@@ -35,7 +36,8 @@ pub(super) fn telling(function: ScalarFunction, format: Format) -> Vec<Vec<u64>>
     }
 }
 
-/// What a function gives; a NaN as the format's. `None` for functions and formats of which this file knows nothing.
+/// The result of a function; a NaN becomes the format's. `None` for functions and formats that this module does not
+/// implement.
 pub(super) fn result(function: ScalarFunction, format: Format, x: &[u64], rounding: Rounding) -> Option<u64> {
     use ScalarFunction as F;
     let round = match rounding {
@@ -88,7 +90,7 @@ fn store(format: Format, value: X87DoubleExtended, round: Round) -> Option<u64> 
     u64::try_from(bits).ok()
 }
 
-/// The root of a radicand of 127 or 128 bits has 64, and what is left over says how it is rounded.
+/// The root of a radicand of 127 or 128 bits has 64 bits, and the remainder decides how it is rounded.
 fn square_root(format: Format, x: u64, rounding: Rounding) -> Option<u64> {
     match format.decode(x) {
         Decoded::Zero { .. } | Decoded::Infinity { negative: false } => Some(x),
@@ -147,7 +149,7 @@ mod tests {
             assert_eq!(of(x), Some(x.sqrt().to_bits()), "{x:e}");
         }
         assert_eq!(of(-1.0), Format::F64.nan());
-        // A root is seldom close enough to a tie for two roundings to show.
+        // A root is seldom close enough to a tie for two roundings to make a difference.
         let differing =
             (0..1000).filter(|at| of(1.0 + f64::from(*at)) != Some((1.0 + f64::from(*at)).sqrt().to_bits()));
         assert!(differing.count() < 5);

@@ -33,20 +33,20 @@ pub(crate) const PROBE: Probe = Probe {
     }),
 };
 
-/// Functions whose exceptions the standard fixes alike.
+/// Functions for which the standard specifies the same exceptions.
 const TWO_OPERANDS: [ScalarFunction; 4] =
     [ScalarFunction::Add, ScalarFunction::Subtract, ScalarFunction::Multiply, ScalarFunction::Divide];
 
-/// A call, and the flags that IEEE 754 asks for.
+/// A call, and the flags that IEEE 754 specifies for it.
 struct Case {
-    /// What the call is an example of.
+    /// The kind of call.
     about: &'static str,
     function: ScalarFunction,
     operands: Vec<u64>,
     wanted: Flags,
 }
 
-/// The numbers of a format that exceptions are made of.
+/// The numbers of a format that cause exceptions.
 struct Numbers {
     format: Format,
     infinity: u64,
@@ -85,7 +85,7 @@ const OVER: &[Flag] = &[Flag::Overflow, Flag::Inexact];
 const UNDER: &[Flag] = &[Flag::Underflow, Flag::Inexact];
 const INEXACT: &[Flag] = &[Flag::Inexact];
 
-/// The calls of a function, with what clause 7 asks.
+/// The calls of a function, with the flags of clause 7.
 fn cases(function: ScalarFunction, n: &Numbers) -> Vec<Case> {
     use ScalarFunction as F;
     let mut found = Vec::new();
@@ -221,7 +221,7 @@ fn to_beyond(from: Format, to: Format) -> Option<u64> {
     (from.as_float()?.exponents().1 > exponent).then(|| from.from_f64(2f64.powi(exponent + 1)))
 }
 
-/// Calls and what they raised.
+/// A call and the flags that it raised.
 struct Answered {
     case: Case,
     d: u64,
@@ -272,7 +272,7 @@ fn finding(
         statement(all, &otherwise, by_function.values().fold(Flags::default(), |all, flags| all.or(*flags)))
             + &tiny.as_ref().map(|(word, _)| format!("; underflow by what is tiny {word}")).unwrap_or_default()
             + denormal.filter(|is_raised| *is_raised).map_or("", |_| "; a subnormal operand raises denormal");
-    // Of each function what is otherwise, then an example of each flag.
+    // For each function the calls with other flags, then an example of each flag.
     let show = |answered: &Answered| {
         let Case { about, function, operands, wanted } = &answered.case;
         let asked = if answered.raised.without(Flag::Denormal) == *wanted {
@@ -309,7 +309,8 @@ fn statement(all: &[Answered], otherwise: &[&Answered], raised: Flags) -> String
     format!("{} of {count} calls {raise} other flags than IEEE 754 asks: of {}", otherwise.len(), functions.join(", "))
 }
 
-/// A product just below the smallest normal value that is rounded up to it: it is tiny only before it is rounded.
+/// Multiplies to just below the smallest normal value, which the product is rounded up to: it is tiny only before
+/// rounding.
 fn tininess(subject: &Subject<'_>, n: &Numbers) -> Result<Option<(&'static str, Evidence)>, Error> {
     let function = ScalarFunction::Multiply;
     if !subject.has(function) {
@@ -317,7 +318,7 @@ fn tininess(subject: &Subject<'_>, n: &Numbers) -> Result<Option<(&'static str, 
     }
     let operands = [n.normal + 1, n.one - 2];
     let (d, raised) = subject.ask_with_flags(function, &[operands.to_vec()])?[0];
-    // Toward zero there is no such product.
+    // Rounding toward zero gives no such product.
     if d != n.normal || !raised.has(Flag::Inexact) {
         return Ok(None);
     }
@@ -326,7 +327,7 @@ fn tininess(subject: &Subject<'_>, n: &Numbers) -> Result<Option<(&'static str, 
     Ok(Some((word, subject.evidence(about, function, &operands, d, &[]))))
 }
 
-/// Whether a subnormal operand of an exact product raises a flag; `None` if there is no product.
+/// Whether a subnormal operand of an exact product raises a flag; `None` if the arithmetic has no product.
 fn denormal(subject: &Subject<'_>, n: &Numbers) -> Result<Option<bool>, Error> {
     let function = ScalarFunction::Multiply;
     if !subject.has(function) {

@@ -1,4 +1,4 @@
-//! What the device returned for calls of a function, and the readings that explain it.
+//! The device's results for calls of a function, and the readings that explain them.
 
 use std::collections::HashMap;
 
@@ -10,19 +10,20 @@ use super::{
 };
 use crate::findings::Evidence;
 
-/// What was found of one function, for the questions after it.
+/// The results about one function, for later questions.
 #[derive(Debug)]
 pub(crate) struct Found {
     pub(super) function: ScalarFunction,
     pub(super) calls: Calls,
-    /// Every reading that explains all calls; empty where none does.
+    /// All readings that explain every call; empty if there is none.
     pub(super) readings: Vec<(Mode, Steps)>,
-    /// The reading that explains most of them.
+    /// The reading that explains the most calls.
     pub(super) nearest: (Mode, Steps),
 }
 
 impl Found {
-    /// A call whose result another reading contradicts: what was computed, and what that reading says, under this name.
+    /// Finds a call whose result contradicts another reading: evidence of what was computed, with that reading's result
+    /// under `name`.
     pub(super) fn against(&self, subject: &Subject<'_>, reading: (Mode, Steps), name: &str) -> Option<Evidence> {
         let at = (0..self.calls.operands.len())
             .find(|at| self.calls.expected(*at, reading).is_ok_and(|bits| bits != self.calls.results[*at]))?;
@@ -42,18 +43,18 @@ pub(super) struct Calls {
 }
 
 impl Calls {
-    /// What a reading says of a call.
+    /// The result of a call according to a reading.
     pub(super) fn expected(&self, at: usize, (mode, steps): (Mode, Steps)) -> Result<u64, Other> {
         exact::result(self.function, self.format, &self.operands[at], mode, steps)
     }
 
-    /// The calls that a reading does not explain, up to so many.
+    /// The calls that a reading does not explain, at most `at_most` of them.
     pub(super) fn wrong(&self, reading: (Mode, Steps), at_most: usize) -> Vec<usize> {
         (0..self.operands.len()).filter(|at| self.differs(*at, reading)).take(at_most).collect()
     }
 
-    /// Those of the readings that explain every call. How subnormals are flushed matters to no call without any, so that
-    /// all the readings of the same steps and direction are held against those calls at once.
+    /// Filters the readings that explain every call. The treatment of subnormals matters only for calls in which they
+    /// occur, so all other calls are checked once for all readings of the same steps and direction.
     pub(super) fn explaining(&self, mut readings: Vec<(Mode, Steps)>) -> Vec<(Mode, Steps)> {
         let mut tiny = HashMap::new();
         readings.retain(|reading| {
@@ -64,8 +65,8 @@ impl Calls {
         readings
     }
 
-    /// The calls in which there is a subnormal; `None` if the steps do not explain one of the others. The last calls are
-    /// ordinary values, which most steps fail at once.
+    /// The calls in which a subnormal occurs; `None` if the steps do not explain one of the others. The last calls are
+    /// ordinary values, which contradict most wrong steps immediately.
     fn tiny_calls(&self, rounding: Rounding, steps: Steps) -> Option<Vec<usize>> {
         let mut found = Vec::new();
         for at in (0..self.operands.len()).rev() {
@@ -83,7 +84,7 @@ impl Calls {
         self.contradicts(at, self.expected(at, reading))
     }
 
-    /// Whether the device returned something else.
+    /// Whether the device returned a different result.
     fn contradicts(&self, at: usize, expected: Result<u64, Other>) -> bool {
         let to = self.function.result(self.format);
         match expected {

@@ -1,4 +1,4 @@
-//! Which direction does each function round in, is it correctly rounded, and are its steps those that its name says?
+//! In which direction does each function round, is it correctly rounded, and are its steps those that its name says?
 
 use mxprobe_api::{DotOrder, Error, Format, Rounding, ScalarFunction, Subnormals};
 
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::findings::{AppliesTo, Evidence, Finding, Shown, source};
 
-/// How functions are asked, and so those questions that look at what was found of them.
+/// The method of the functions' probes, and of the probes that evaluate the results about functions.
 pub(super) const FUNCTION: &str = "Every pair of special values and 1,500 drawn operands, about ties and the ends of the range, against \
                         the exact result in each direction, with subnormals kept and flushed.";
 
@@ -90,7 +90,7 @@ pub(super) const COMPARE: Probe = rounded(
     "Are numbers compared as IEEE 754 says: -0 equals +0, subnormals differ from zero, NaN is unordered?",
 );
 
-/// What may become of subnormal results.
+/// The possible treatments of subnormal results.
 const FLUSHES: [Subnormals; 4] = [
     Subnormals::Keep,
     Subnormals::FlushAfterRounding,
@@ -98,12 +98,12 @@ const FLUSHES: [Subnormals; 4] = [
     Subnormals::FlushToPositiveZero,
 ];
 
-/// Where results are held before they are stored.
+/// The registers that hold results before they are stored.
 #[derive(Clone, Copy)]
 pub(super) enum Registers {
     /// In registers of the format: each result is rounded once.
     OfFormat,
-    /// In the registers of x87.
+    /// In x87 registers.
     OfX87,
 }
 
@@ -113,7 +113,7 @@ impl Registers {
     }
 }
 
-/// Every reading, those without flushing first.
+/// Every reading, starting with those without flushing.
 pub(super) fn readings(function: ScalarFunction, format: Format, registers: Registers) -> Vec<(Mode, Steps)> {
     let steps = match registers {
         Registers::OfFormat => Steps::of(function, format),
@@ -128,7 +128,7 @@ pub(super) fn readings(function: ScalarFunction, format: Format, registers: Regi
     found
 }
 
-/// Those that are shown as rivals, and sought for the nearest: no sum is both reordered and contracted.
+/// The readings that are shown as rivals and searched for the nearest one: sums are not both reordered and contracted.
 fn likely(function: ScalarFunction, format: Format, registers: Registers) -> Vec<(Mode, Steps)> {
     let mut found = readings(function, format, registers);
     if let ScalarFunction::Dot4 { order } = function {
@@ -168,7 +168,7 @@ pub(super) fn ask(
     Ok(Found { function, calls, readings: explain, nearest })
 }
 
-/// NVIDIA, Precision & Performance: the operands of Figure 1 and those of Figure 5.
+/// The operands in NVIDIA, Precision & Performance, Figures 1 and 5.
 fn paper(function: ScalarFunction, format: Format) -> Vec<Vec<u64>> {
     if format != Format::F32 {
         return Vec::new();
@@ -176,8 +176,8 @@ fn paper(function: ScalarFunction, format: Format) -> Vec<Vec<u64>> {
     match function {
         ScalarFunction::Fma | ScalarFunction::MultiplyAdd => vec![vec![0x3f80_0001, 0x3f80_0001, 0xbf80_0002]],
         ScalarFunction::Dot4 { .. } => {
-            // The figure's seven digits leave several values of f32 open; of those that give its three results these
-            // have its exact value, 0.0559587528435.
+            // The figure's seven digits fit several values of f32; of those with its three results, these have its
+            // exact value, 0.0559587528435.
             let a = [0x3ff4_2c76, 0xbf49_4494, 0x3f92_db19, 0x3f75_dcc9];
             let b = [0xbf6f_7cee, 0xbf31_06da, 0x3fdc_bb70, 0xbf35_b25d];
             vec![a.into_iter().chain(b).collect()]
@@ -186,13 +186,13 @@ fn paper(function: ScalarFunction, format: Format) -> Vec<Vec<u64>> {
     }
 }
 
-/// The value and the words of a finding.
+/// The value and the statement of a finding.
 fn name(function: ScalarFunction, reading: (Mode, Steps), explain: &[(Mode, Steps)]) -> (String, String) {
     let directions = |steps: Steps| explain.iter().filter(|(_, other)| *other == steps).count();
     let (mode, steps) = reading;
     let exact = directions(steps) >= ROUNDINGS.len()
         && ROUNDINGS.iter().all(|(_, rounding)| explain.iter().any(|(mode, _)| mode.rounding == *rounding));
-    // Several where no input tells them apart: a square root is never negative, so that RD is RZ.
+    // Several directions if no input distinguishes them: a square root is never negative, so RD equals RZ.
     let alike = |rounding: Rounding| explain.contains(&(Mode { rounding, ..mode }, steps));
     let words: Vec<&str> = ROUNDINGS.iter().filter(|(_, rounding)| alike(*rounding)).map(|(word, _)| *word).collect();
     let word = words.join(" or ");
@@ -221,7 +221,7 @@ fn name(function: ScalarFunction, reading: (Mode, Steps), explain: &[(Mode, Step
     }
 }
 
-/// The value and the words for the way in which a dot product is added.
+/// The value and the statement for the way in which a dot product is added.
 fn of_sum(order: DotOrder, steps: Steps, value: &str, words: &str) -> (String, String) {
     let named_as_fused = order == DotOrder::Fma;
     let Steps::Summed(sum) = steps else {
@@ -266,14 +266,15 @@ fn explained(subject: &Subject<'_>, calls: &Calls, reading: (Mode, Steps), expla
     Finding::measured(&probe(function), value, statement).with(evidence(subject, calls, reading, explain))
 }
 
-/// The paper's example, and a call on which the other readings give other bits.
+/// The paper's example, and a call for which the other readings give different bits.
 fn evidence(subject: &Subject<'_>, calls: &Calls, reading: (Mode, Steps), explain: &[(Mode, Steps)]) -> Vec<Evidence> {
     let mut others = likely(calls.function, calls.format, Registers::of(subject));
     others.retain(|(mode, steps)| {
         let same_flush = (mode.daz, mode.results) == (reading.0.daz, reading.0.results);
         same_flush && !explain.contains(&(*mode, *steps))
     });
-    // Of those with the same bits the likeliest is shown: the same direction, and the written order contracted throughout.
+    // Among readings with the same bits, show the likeliest: the same direction, and the written order contracted
+    // throughout.
     let far = |(mode, steps): &(Mode, Steps)| match (calls.function, steps) {
         _ if mode.rounding != reading.0.rounding => 3,
         (ScalarFunction::Dot4 { order }, Steps::Summed(sum)) if !sum.is_in_order(order) => 2,
@@ -294,7 +295,7 @@ fn evidence(subject: &Subject<'_>, calls: &Calls, reading: (Mode, Steps), explai
     let rivals = |at: usize| -> Vec<(String, u64)> {
         let named = |((mode, steps), bits): ((Mode, Steps), u64)| {
             let (value, _) = name(calls.function, (mode, steps), &[(mode, steps)]);
-            // Several orders give several sums.
+            // Several orders give different sums.
             let order = match steps {
                 Steps::Summed(sum) if value.ends_with("reordered") => format!(": {}", sum.words()),
                 _ => String::new(),
@@ -323,7 +324,7 @@ fn evidence(subject: &Subject<'_>, calls: &Calls, reading: (Mode, Steps), explai
     shown
 }
 
-/// No reading explains every call: which is the nearest, and how far it is off.
+/// Handles a function that no reading explains: finds the nearest reading and the largest distance from it.
 fn unexplained(subject: &Subject<'_>, calls: &Calls) -> (Finding, (Mode, Steps)) {
     let (function, format) = (calls.function, calls.format);
     let to = function.result(format);

@@ -1,6 +1,6 @@
-//! The IEEE 754 questions, asked of the scalar arithmetic beside the matrix unit: one file a question.
+//! The IEEE 754 questions about the scalar arithmetic next to the matrix unit, one file per question.
 //!
-//! In reports the scalar arithmetic of a format and mode stands as the operation `scalar.m1n1k1.F.F.F.F` with the words of
+//! In reports, the scalar arithmetic of a format and mode is the operation `scalar.m1n1k1.F.F.F.F` with the words of
 //! its mode: a multiply-add of one element. Nothing here assumes that a device follows the standard.
 
 mod ask;
@@ -74,7 +74,7 @@ pub(crate) const PROBES: &[&Probe] = &[
     ulp::PROBES[9],
 ];
 
-/// The family under which scalar arithmetic stands in reports.
+/// The family of scalar arithmetic in reports.
 pub const FAMILY: &str = "scalar";
 
 /// The name of scalar arithmetic in reports.
@@ -85,7 +85,7 @@ pub fn operation_id(id: &ScalarId) -> OperationId {
     id.mode.iter().fold(plain, |id, word| id.with(word))
 }
 
-/// Scalar arithmetic as `list` and reports show it.
+/// Scalar arithmetic as an operation, for `list` and reports.
 #[must_use]
 pub fn operation(scalar: &Scalar) -> Operation {
     let mut operation = Operation::new(operation_id(&scalar.id), "thread");
@@ -93,7 +93,7 @@ pub fn operation(scalar: &Scalar) -> Operation {
     operation
 }
 
-/// The scalar arithmetic of a device that stands in reports under this id.
+/// The scalar arithmetic of a device that has this id in reports.
 #[must_use]
 pub fn named<'d>(device: &'d dyn Device, id: &OperationId) -> Option<&'d Scalar> {
     if id.family != FAMILY {
@@ -102,9 +102,9 @@ pub fn named<'d>(device: &'d dyn Device, id: &OperationId) -> Option<&'d Scalar>
     scalars_of(device).iter().find(|scalar| operation_id(&scalar.id) == *id)
 }
 
-/// Asks the questions; `wanted` tells by its name which findings to keep (all that are asked unnamed, if `None`). `points` is
-/// the number of arguments of each function whose error in ulp is wanted. Never fails: a device error becomes a finding whose
-/// outcome is `failed`.
+/// Asks the questions. `wanted` selects by name which findings to keep (if `None`, all that do not have to be named).
+/// `points` is the number of arguments of each function whose error in ulp is wanted. Never fails: a device error
+/// becomes a finding whose outcome is `failed`.
 #[must_use]
 pub fn probe(device: &dyn Device, scalar: &Scalar, wanted: Option<&dyn Fn(&str) -> bool>, points: u64) -> Probed {
     let started = Instant::now();
@@ -141,19 +141,20 @@ pub fn probe(device: &dyn Device, scalar: &Scalar, wanted: Option<&dyn Fn(&str) 
     }
 }
 
-/// What x87 gives, whose registers have 64 significand bits, to nearest; `None` if this is not known.
+/// The result of x87, whose registers have 64 significand bits, to nearest; `None` if it is not known.
 pub(crate) fn x87(function: ScalarFunction, format: Format, operands: &[u64]) -> Option<u64> {
     extended::result(function, format, operands, Rounding::NearestEven)
 }
 
-/// What IEEE 754 says that a function gives, rounded to nearest even with subnormals kept; `None` if it leaves that open.
+/// The result that IEEE 754 specifies for a function, rounded to nearest even with subnormals kept; `None` if it leaves
+/// the result open.
 pub(crate) fn ieee(function: ScalarFunction, format: Format, operands: &[u64]) -> Option<u64> {
     let mode = exact::Mode { rounding: Rounding::NearestEven, daz: false, results: Subnormals::Keep };
     exact::result(function, format, operands, mode, exact::Steps::AsNamed).ok()
 }
 
-/// Asks every question. What a failed one had found stays; its other probes fail with the same reason, and those of later
-/// questions are skipped if the device is gone, for the reason that is returned.
+/// Asks every question. Findings of a failed question stay; its other probes fail with the same reason. If the device
+/// is lost, the probes of later questions are skipped, and the reason is returned.
 fn ask(subject: &Subject<'_>, findings: &mut Vec<Finding>) -> Option<&'static str> {
     let mut stop = None;
     let mut asked = |probes: &[&str], ask: &mut dyn FnMut(&mut Vec<Finding>) -> Result<(), Error>| {

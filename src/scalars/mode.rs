@@ -1,4 +1,4 @@
-//! Does the arithmetic do what its mode asks for, as its driver or its control word promises?
+//! Does the arithmetic do what its mode requests, as its driver or its control word promises?
 
 use mxprobe_api::{Rounding, Subnormals};
 
@@ -23,10 +23,10 @@ pub(crate) const PROBE: Probe = Probe {
     }),
 };
 
-/// The words that ask for a direction.
+/// The mode words for rounding directions.
 const DIRECTIONS: [&str; 4] = ["rne", "rz", "rd", "ru"];
 
-/// What a word of a mode asks of a reading.
+/// Whether a reading satisfies a word of a mode; `None` if the word does not concern it.
 fn is_met(word: &str, mode: Mode) -> Option<bool> {
     Some(match word {
         "rne" => mode.rounding == Rounding::NearestEven,
@@ -40,7 +40,7 @@ fn is_met(word: &str, mode: Mode) -> Option<bool> {
     })
 }
 
-/// A reading's mode as a word asks for it.
+/// A reading's mode, changed to what a word requests.
 fn asked_for(word: &str, mode: Mode) -> Mode {
     match word {
         "rne" => Mode { rounding: Rounding::NearestEven, ..mode },
@@ -53,8 +53,9 @@ fn asked_for(word: &str, mode: Mode) -> Mode {
     }
 }
 
-/// For each word of the mode, the functions that no reading of what they gave lets do as it asks. A function that no reading
-/// explains is not rounded in the direction that a word asks for, whichever that is; of its subnormals nothing is known.
+/// Lists, for each word of the mode, the functions whose results no reading can reconcile with it. If no reading
+/// explains a function, it is not rounded in any direction that a word may request; nothing is known about its
+/// subnormals.
 pub(super) fn ask(subject: &Subject<'_>, found: &[Found]) -> Finding {
     let words = subject.scalar.id.mode.iter().map(String::as_str);
     let any = |word: &&str| found.first().is_some_and(|found| is_met(word, found.nearest.0).is_some());
@@ -74,7 +75,7 @@ pub(super) fn ask(subject: &Subject<'_>, found: &[Found]) -> Finding {
     if against.is_empty() {
         return Finding::measured(PROBE.name, true, format!("every function does as {} asks", checked.join(", ")));
     }
-    // For each word a call of the first function that does not follow it.
+    // For each word, a call of the first function that does not follow it.
     let shown = against.iter().filter_map(|(word, functions)| {
         let first = functions.first()?;
         let (mode, steps) = first.nearest;

@@ -52,7 +52,7 @@ pub(super) fn ask(subject: &Subject<'_>, findings: &mut Vec<Finding>) -> Result<
     Ok(())
 }
 
-/// Inf − Inf, 0 · Inf, 0 / 0, the root of −1.
+/// Asks for Inf − Inf, 0 · Inf, 0 / 0 and the root of −1.
 fn invalid(subject: &Subject<'_>, format: Format) -> Result<Finding, Error> {
     let (infinity, minus) = (format.infinity(false).unwrap_or(0), format.infinity(true).unwrap_or(0));
     let one = format.one();
@@ -95,7 +95,7 @@ fn invalid(subject: &Subject<'_>, format: Format) -> Result<Finding, Error> {
     .with(shown))
 }
 
-/// Two NaNs of other payloads, one of them signalling, at every operand.
+/// Asks for two NaNs with different payloads, one of them signalling, at every operand.
 fn operand(subject: &Subject<'_>, function: ScalarFunction, format: Format) -> Result<Finding, Error> {
     let infinity = format.infinity(false).unwrap_or(0);
     let quiet_bit = 1u64 << (format.fraction_bits() - 1);

@@ -25,7 +25,7 @@ pub(crate) const SUM_ORDER: Probe = Probe {
     ],
     source: "NVIDIA, Precision and Performance: floating point and IEEE 754 compliance (2011), section 5.3",
     applies_to: AppliesTo::Scalars,
-    // How many products one call takes decides which of them meet.
+    // The number of products per call decides which of them are added together.
     shown: Shown::PLAIN.compared(Comparable::WithinK),
     ask: Ask::Question(|subject, _, findings| {
         findings.push(ask(subject)?);
@@ -35,16 +35,16 @@ pub(crate) const SUM_ORDER: Probe = Probe {
 
 const SUMS: usize = 64;
 const ELEMENTS: usize = 128;
-/// The paper names 4, of a CPU, and 128, of a block of a GPU, which here add all elements as one tree.
+/// The paper names 4 for a CPU and 128 for a block of a GPU, which here adds all elements as one tree.
 const THREADS: [usize; 4] = [4, 16, 64, 128];
 
-/// Every sum in blocks of so many elements, as far as it has been added.
+/// Every sum in blocks of a number of elements, as far as it has been added.
 struct Ordered {
-    /// What is left of each block of each sum.
+    /// The partial sums of each block of each sum.
     blocks: Vec<Vec<Vec<u64>>>,
-    /// The first blocks of each sum, added.
+    /// The total of the first blocks of each sum.
     sums: Vec<u64>,
-    /// How many these are.
+    /// The number of blocks in the totals.
     joined: usize,
     /// The operands of the last addition of each sum.
     last: Vec<[u64; 2]>,
@@ -60,11 +60,11 @@ impl Ordered {
         self.blocks[0][0].len()
     }
 
-    /// The operands of the additions that can be done now; none, if all are done.
+    /// The operands of the additions that can be performed now; empty if all are done.
     fn pairs(&mut self) -> Vec<[u64; 2]> {
         let half = self.width() / 2;
         if half > 0 {
-            // As a reduction in shared memory: element i and element i + half.
+            // As in a reduction in shared memory: element i and element i + half.
             let of_block = |block: &Vec<u64>| (0..half).map(|at| [block[at], block[at + half]]).collect::<Vec<_>>();
             let pairs: Vec<[u64; 2]> = self.blocks.iter().flatten().flat_map(of_block).collect();
             let each = self.blocks[0].len() * half;
@@ -83,7 +83,7 @@ impl Ordered {
         self.last.clone()
     }
 
-    /// Takes the sums of these pairs.
+    /// Stores the sums of these pairs.
     fn take(&mut self, added: &[u64]) {
         let half = self.width() / 2;
         if half == 0 {
@@ -112,7 +112,7 @@ fn ask(subject: &Subject<'_>) -> Result<Finding, Error> {
     let exact: Vec<Quad> = sums.iter().map(|sum| exact(format, sum)).collect();
     let mut orders = THREADS.map(|threads| Ordered::new(&sums, threads));
     loop {
-        // One call for the next additions of every order.
+        // One call performs the next additions of every order.
         let pairs: Vec<Vec<[u64; 2]>> = orders.iter_mut().map(Ordered::pairs).collect();
         if pairs.iter().all(Vec::is_empty) {
             break;
@@ -160,7 +160,7 @@ fn ask(subject: &Subject<'_>) -> Result<Finding, Error> {
     Ok(Finding::measured(SUM_ORDER.name, value, statement).with(shown.unwrap_or_default()))
 }
 
-/// The exact sum: 113 bits hold it for formats up to f64.
+/// The exact sum, which 113 bits hold for formats up to f64.
 fn exact(format: Format, elements: &[u64]) -> Quad {
     elements.iter().fold(Quad::from_bits(0), |sum, bits| (sum + wide(format, *bits)).value)
 }
@@ -174,7 +174,7 @@ fn wide(format: Format, bits: u64) -> Quad {
     }
 }
 
-/// How far a sum is from the exact one, in units in the last place of it.
+/// The distance of a sum from the exact one, in units in the last place of the exact one.
 fn ulp(format: Format, sum: u64, exact: Quad) -> f64 {
     let unit = exact.ilogb() - format.fraction_bits().cast_signed();
     let off = (wide(format, sum) - exact).value.abs().scalbn(-unit);

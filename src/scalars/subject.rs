@@ -1,4 +1,4 @@
-//! The scalar arithmetic under question, and calls that are asked in batches.
+//! The scalar arithmetic under test, called in batches.
 
 use std::cell::Cell;
 
@@ -6,7 +6,7 @@ use mxprobe_api::{Device, Elements, Error, Flags, Format, Scalar, ScalarFunction
 
 use crate::findings::{Evidence, Input};
 
-/// The scalar arithmetic of a device in one mode, and how often it was asked.
+/// The scalar arithmetic of a device in one mode, with a count of its calls.
 pub(crate) struct Subject<'a> {
     device: &'a dyn Device,
     pub(super) scalar: &'a Scalar,
@@ -26,12 +26,12 @@ impl<'a> Subject<'a> {
         self.scalar.functions.contains_key(&function)
     }
 
-    /// How many calls were asked so far.
+    /// The number of calls so far.
     pub(super) fn asked(&self) -> u64 {
         self.asked.get()
     }
 
-    /// The results of calls, in their order.
+    /// The results of calls, in order.
     pub(super) fn ask(&self, function: ScalarFunction, calls: &[Vec<u64>]) -> Result<Vec<u64>, Error> {
         let operands = Elements::from_bits(self.format(), calls.iter().flatten().copied());
         let results = call(self.device, self.scalar, function, &operands)?;
@@ -44,7 +44,7 @@ impl<'a> Subject<'a> {
         flags_of(self.device).is_some()
     }
 
-    /// The results of calls, in their order, and the flags that each raised.
+    /// The results of calls, in order, and the flags that each raised.
     pub(super) fn ask_with_flags(
         &self,
         function: ScalarFunction,
@@ -56,7 +56,7 @@ impl<'a> Subject<'a> {
         Ok(results.iter().zip(flags).collect())
     }
 
-    /// The results of calls of a function of one operand, in their order.
+    /// The results of calls, in order, whose operands follow one another in `operands`.
     pub(super) fn ask_elements(&self, function: ScalarFunction, operands: &Elements) -> Result<Elements, Error> {
         let results = call(self.device, self.scalar, function, operands)?;
         self.asked.set(self.asked.get() + results.len() as u64);
@@ -68,7 +68,7 @@ impl<'a> Subject<'a> {
         Ok(self.ask(function, &[operands.to_vec()])?[0])
     }
 
-    /// One call as evidence; rivals that predict the same as others are not rivals.
+    /// One call as evidence.
     pub(super) fn evidence(
         &self,
         about: impl Into<String>,

@@ -1,4 +1,4 @@
-//! Are subnormals read, and are they returned? Where they are flushed: is a result tiny before or after it is rounded?
+//! Are subnormals read, and are they returned? If they are flushed: is a result tiny before or after it is rounded?
 
 use mxprobe_api::{Error, Rounding, ScalarFunction, Subnormals};
 
@@ -70,7 +70,7 @@ pub(super) fn ask(subject: &Subject<'_>, found: &[Found], findings: &mut Vec<Fin
     Ok(())
 }
 
-/// What every function that tells says, or which of them say what.
+/// The answer that all functions with a clear answer share, or the functions by answer.
 fn agree(
     subject: &Subject<'_>,
     found: &[Found],
@@ -95,7 +95,7 @@ fn agree(
     let mut shown = Vec::new();
     if subject.has(ScalarFunction::Multiply) {
         let format = subject.format();
-        // Inputs: the smallest subnormal times a large power; results: half the smallest normal.
+        // For inputs, the smallest subnormal times a large power; for results, half the smallest normal value.
         let normal = 1u64 << format.fraction_bits();
         let half = number(format, false, 1, -1);
         let large = number(format, false, 1, format.fraction_bits().cast_signed() + 2);
@@ -123,8 +123,8 @@ fn least_exponent(subject: &Subject<'_>) -> i32 {
     subject.format().as_float().map_or(0, |float| float.min_exponent())
 }
 
-/// Products just below the smallest normal value, of both signs: those that p bits round up to it tell. Toward zero none is
-/// rounded up, and what is tiny before rounding is tiny after it.
+/// Multiplies to just below the smallest normal value, with both signs: products that p bits round up to it show the
+/// answer. Toward zero none is rounded up, and a result that is tiny before rounding is tiny after it.
 fn tininess(subject: &Subject<'_>, found: &[Found]) -> Result<Finding, Error> {
     let Some(of_products) = found.iter().find(|found| found.function == ScalarFunction::Multiply) else {
         return Ok(Finding::unsupported(TININESS.name, "there is no multiplication in this mode"));

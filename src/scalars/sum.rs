@@ -1,18 +1,18 @@
-//! The ways in which four products can be added: in which order, and which of them are fused with an addition.
+//! The ways to add four products: their order, and which of them are fused with an addition.
 //!
-//! A compiler that contracts `p + q` may take either product unrounded into a fused multiply-add: fma(a0, b0, a1·b1) and
-//! fma(a1, b1, a0·b0) differ in the product that is rounded, and so in their bits. Each is a hypothesis of its own.
+//! A compiler that contracts `p + q` may pass either product unrounded to a fused multiply-add: fma(a0, b0, a1·b1) and
+//! fma(a1, b1, a0·b0) differ in which product is rounded, and so in their bits. Each is a separate hypothesis.
 
 use mxprobe_api::DotOrder;
 
-/// How four products are added.
+/// A way to add four products.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Sum {
     order: Order,
     fused: Fused,
 }
 
-/// In which order: one after another, or in pairs.
+/// The order of the additions: one after another, or in pairs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Order {
     /// From +0, k ascending.
@@ -21,7 +21,7 @@ enum Order {
     Pairs([usize; 4]),
 }
 
-/// The products that join an addition unrounded, a bit each.
+/// The products that are added unrounded, one bit each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Fused(u8);
 
@@ -37,13 +37,13 @@ impl Fused {
     }
 }
 
-/// The operations that a sum is made of; `E` is why one gives no number.
+/// The operations that a sum consists of; `E` is the reason if the result is not a number.
 pub(super) struct Arithmetic<'a, E> {
-    /// The rounded product of this number.
+    /// The rounded product with this index.
     pub(super) product: &'a dyn Fn(usize) -> Result<u64, E>,
     /// A rounded sum.
     pub(super) add: &'a dyn Fn(u64, u64) -> Result<u64, E>,
-    /// The product of this number and a sum, rounded once.
+    /// The product with this index plus a sum, rounded once.
     pub(super) fma: &'a dyn Fn(usize, u64) -> Result<u64, E>,
 }
 
@@ -52,7 +52,7 @@ impl<E> Arithmetic<'_, E> {
         if fused.has(at) { (self.fma)(at, sum) } else { (self.add)(sum, (self.product)(at)?) }
     }
 
-    /// Of two products at most one is fused.
+    /// The sum of two products, of which at most one is fused.
     fn pair(&self, first: usize, second: usize, fused: Fused) -> Result<u64, E> {
         if fused.has(first) {
             (self.fma)(first, (self.product)(second)?)
@@ -63,7 +63,7 @@ impl<E> Arithmetic<'_, E> {
 }
 
 impl Sum {
-    /// What a source writes.
+    /// The sum as the source writes it.
     pub(super) fn named(order: DotOrder) -> Self {
         match order {
             DotOrder::Serial => Self { order: Order::FromZero, fused: Fused::NONE },
@@ -72,16 +72,17 @@ impl Sum {
         }
     }
 
-    /// Every sum that may give other bits, those that contract nothing first, then those that contract every addition.
+    /// Every sum that may give different bits: those without contraction first, then those that contract every
+    /// addition.
     pub(super) fn all() -> Vec<Self> {
         let mut found: Vec<Self> = Order::all().into_iter().flat_map(Self::of_order).collect();
         found.sort_by_key(|sum| (sum.fused != Fused::NONE, !sum.contracts_all()));
         found
     }
 
-    /// Every contraction of an order.
+    /// Every contraction of the additions in an order.
     fn of_order(order: Order) -> Vec<Self> {
-        // Fused with +0, the first product is rounded as it is by itself.
+        // Fused with +0, the first product is rounded as without fusion.
         let is_apart = |fused: Fused| match order {
             Order::FromZero => !fused.has(0) || fused == Fused(0b1111),
             Order::Chain([a, b, ..]) => !(fused.has(a) && fused.has(b)),
@@ -95,7 +96,7 @@ impl Sum {
             .collect()
     }
 
-    /// Whether every addition takes a product unrounded that could.
+    /// Whether every addition that can take a product unrounded does so.
     pub(super) fn contracts_all(self) -> bool {
         let one_of = |first: usize, second: usize| self.fused.has(first) != self.fused.has(second);
         match self.order {
@@ -110,7 +111,7 @@ impl Sum {
         self.fused == Fused::NONE
     }
 
-    /// Whether each product is fused with the sum of those before it, where any is.
+    /// Whether each product is fused with the sum of those before it, if there is such a sum.
     pub(super) fn contracts_in_order(self) -> bool {
         self.fused
             == match self.order {
@@ -120,17 +121,17 @@ impl Sum {
             }
     }
 
-    /// Whether the products are added in the order that a source writes.
+    /// Whether the products are added in the order in the source.
     pub(super) fn is_in_order(self, order: DotOrder) -> bool {
         self.order == Self::named(order).order
     }
 
-    /// Whether it is the order that a serial dot product is written in, but for the +0 that its sum begins with.
+    /// Whether the order is that of a serial dot product, except that the sum does not start from +0.
     pub(super) fn is_without_zero(self, order: DotOrder) -> bool {
         self.order == Order::Chain([0, 1, 2, 3]) && order != DotOrder::Pairwise
     }
 
-    /// What it gives.
+    /// The result of the sum.
     pub(super) fn of<E>(self, by: &Arithmetic<'_, E>) -> Result<u64, E> {
         let fused = self.fused;
         match self.order {
@@ -140,7 +141,7 @@ impl Sum {
         }
     }
 
-    /// As an expression: p0 is the rounded product of a0 and b0.
+    /// The sum as an expression, in which p0 is the rounded product of a0 and b0.
     pub(super) fn words(self) -> String {
         let joined = |sum: &str, at: usize| {
             if self.fused.has(at) { format!("fma(a{at}, b{at}, {sum})") } else { format!("{sum} + p{at}") }
@@ -165,7 +166,7 @@ impl Sum {
 }
 
 impl Order {
-    /// Every order of four products that may give other bits.
+    /// Every order of four products that may give different bits.
     fn all() -> Vec<Self> {
         let mut found = vec![Self::FromZero];
         for first in 0..4 {
@@ -191,10 +192,11 @@ mod tests {
     #[test]
     fn each_order_has_every_contraction_of_its_additions_once() {
         let count = |order: Order| Sum::of_order(order).len();
-        // An addition of two products takes either one unrounded, or none; one of a sum and a product takes it, or not.
+        // An addition of two products takes either one unrounded, or neither; one of a sum and a product may take the
+        // product unrounded.
         assert_eq!(count(Order::Pairs([0, 1, 2, 3])), 3 * 3);
         assert_eq!(count(Order::Chain([0, 1, 2, 3])), 3 * 2 * 2);
-        // The first product is the same with +0 and without.
+        // The first product is the same with and without +0.
         assert_eq!(count(Order::FromZero), 2 * 2 * 2);
         let all = Sum::all();
         let words: BTreeSet<String> = all.iter().map(|sum| sum.words()).collect();

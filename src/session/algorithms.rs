@@ -18,10 +18,10 @@ use crate::{
     },
 };
 
-/// Two algorithms over a model's operation.
+/// A comparison of two algorithms over a model's operation.
 #[derive(Debug)]
 pub struct Algorithms<'a> {
-    /// What the model is called.
+    /// The model's name.
     pub name: &'a str,
     /// The operation.
     pub id: &'a OperationId,
@@ -29,13 +29,13 @@ pub struct Algorithms<'a> {
     pub algorithms: [Algorithm; 2],
     /// The question.
     pub question: &'a Question<'a>,
-    /// The inputs that were looked at.
+    /// The range of inputs.
     pub conditions: Conditions,
-    /// What came of it; or what both make of a dot that was given.
+    /// The result, or the results of both algorithms on a dot that was given.
     pub found: &'a Result<Found, Shown>,
-    /// How long it took.
+    /// The time taken.
     pub took: Duration,
-    /// The arguments of the program, for the record.
+    /// The program's arguments, for the report.
     pub arguments: Vec<String>,
 }
 
@@ -102,14 +102,14 @@ fn why(refusal: &Refusal) -> String {
     }
 }
 
-/// An exact result as a whole multiple of a power of two.
+/// Formats an exact result as an integer multiple of a power of two.
 fn exact_words(value: &IBig) -> String {
     let sign = if *value < IBig::ZERO { "-" } else { "" };
     format!("{sign}{}", error_words(&value.clone().unsigned_abs()))
 }
 
 impl Algorithms<'_> {
-    /// The verdict for programs.
+    /// The verdict as a report.
     #[must_use]
     pub fn report(&self) -> AlgorithmsReport {
         let record = |at: usize| AlgorithmRecord {
@@ -160,7 +160,7 @@ impl Algorithms<'_> {
         }
     }
 
-    /// The dot, in bits and values, the exact result, and each algorithm's result and error.
+    /// Shows the dot in bits and values, the exact result, and each algorithm's result and error.
     fn shown(&self, shown: &Shown) -> Vec<Block> {
         let of = &self.question.of_dots;
         let value = |bits: u64| format!("{}", of.a.to_f64(bits));

@@ -1,4 +1,4 @@
-//! What is asked of one operation, and the entry of a report that it makes.
+//! Runs probes, identification or verification on one operation, and builds its entry of a report.
 
 use std::{
     cell::Cell,
@@ -21,8 +21,8 @@ use super::patterns;
 /// A model that operations are compared with, and its name.
 pub type Expected = (String, Model);
 
-/// Probes one operation, or scalar mode; `None` if the device has no such operation. `wanted` are patterns of probes, all if
-/// there is none.
+/// Probes one operation or scalar mode; `None` if the device does not have it. `wanted` are patterns of probes; if it
+/// is empty, all probes run.
 #[must_use]
 pub fn probe(
     device: &dyn Device,
@@ -33,7 +33,7 @@ pub fn probe(
     probe_at(device, id, wanted, expected, scalars::POINTS)
 }
 
-/// As [`probe`], with so many arguments of each function whose error in ulp is wanted.
+/// Like [`probe`], with this many arguments for each function whose error in ulp is measured.
 #[must_use]
 pub fn probe_at(
     device: &dyn Device,
@@ -55,7 +55,7 @@ pub fn probe_at(
     Some(report)
 }
 
-/// Identifies one operation; a device that fails is an entry that says so. `progress` hears a line for each step.
+/// Identifies one operation; if the device fails, the entry says so. `progress` receives a line for each step.
 #[must_use]
 pub fn identify_one(
     device: &dyn Device,
@@ -153,8 +153,8 @@ pub fn unidentified(id: &OperationId, reason: &str, took: Duration) -> Identifie
     }
 }
 
-/// Compares one operation with the model's, bit for bit; a device that fails is an entry that says so. `progress` hears once a
-/// second how many dots were compared.
+/// Compares one operation with the model's, bit for bit; if the device fails, the entry says so. `progress` receives
+/// the number of dots compared, once a second.
 #[must_use]
 pub fn verify_one(
     device: &dyn Device,

@@ -18,22 +18,22 @@ use crate::{
     },
 };
 
-/// What came of a comparison of several models.
+/// The comparison of several models.
 #[derive(Debug)]
 pub struct Classes<'a> {
-    /// What the models are called.
+    /// The models' names.
     pub names: Vec<&'a str>,
-    /// The operation, by which all models know what is compared.
+    /// The operation that is compared, by its id in most models.
     pub id: &'a OperationId,
-    /// What it is called in models that have no operation of this id.
+    /// The corresponding operation of models that do not have this id.
     pub counterparts: BTreeMap<String, OperationId>,
     /// The inputs over which they were compared.
     pub conditions: Conditions,
-    /// What came of it.
+    /// The result.
     pub several: &'a Several,
-    /// How long it took.
+    /// The time taken.
     pub took: Duration,
-    /// The arguments of the program, for the record.
+    /// The program's arguments, for the report.
     pub arguments: Vec<String>,
 }
 
@@ -78,7 +78,7 @@ fn counted_classes(count: usize) -> String {
 }
 
 impl Classes<'_> {
-    /// The verdict for programs.
+    /// The verdict as a report.
     #[must_use]
     pub fn report(&self) -> ClassesReport {
         let Self { names, several, .. } = self;
@@ -130,7 +130,7 @@ impl Classes<'_> {
         EvidenceRecord::new(&Evidence::of_dot(about, &told.dot, told.values[0], &rivals), self.id)
     }
 
-    /// The dots, each with every model's result.
+    /// Shows the dots, each with every model's result.
     fn dots(&self) -> Vec<Block> {
         let mut blocks = Vec::new();
         for (number, (told, found)) in self.several.dots.iter().enumerate() {
@@ -164,7 +164,7 @@ impl Classes<'_> {
     }
 }
 
-/// Each name with its result.
+/// Tabulates the result of each model.
 pub(super) fn results(id: &OperationId, names: &[&str], values: &[u64]) -> Block {
     let rows = names.iter().zip(values).map(|(name, value)| {
         let result = format!("d = {} = {}", id.d.hex(*value), id.d.to_f64(*value));

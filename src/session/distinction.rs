@@ -19,26 +19,26 @@ use crate::{
 use mxprobe_api::OperationId;
 use mxprobe_models::{Model, Trace};
 
-/// What came of a comparison of two models.
+/// The comparison of two models.
 #[derive(Debug)]
 pub struct Distinction<'a> {
-    /// What the models are called.
+    /// The models' names.
     pub names: [&'a str; 2],
     /// The models.
     pub models: [&'a Model; 2],
-    /// The operation, by which both models know what is compared.
+    /// The operation that is compared.
     pub id: &'a OperationId,
-    /// What it is called in the second model, if that has no operation of this id.
+    /// The corresponding operation of the second model, if it does not have this id.
     pub counterpart: Option<&'a OperationId>,
     /// The inputs over which they were compared.
     pub conditions: Conditions,
-    /// What came of it.
+    /// The result.
     pub verdict: &'a Verdict,
-    /// Steps of the proof that was written and checked.
+    /// The number of steps of the proof that was written and checked.
     pub checked: Option<usize>,
-    /// How long it took.
+    /// The time taken.
     pub took: Duration,
-    /// The arguments of the program, for the record.
+    /// The program's arguments, for the report.
     pub arguments: Vec<String>,
 }
 
@@ -67,7 +67,7 @@ impl Show for Distinction<'_> {
 }
 
 impl Distinction<'_> {
-    /// The verdict for programs.
+    /// The verdict as a report.
     #[must_use]
     pub fn report(&self) -> DistinctionReport {
         let names = self.names;
@@ -109,7 +109,7 @@ impl Distinction<'_> {
         report
     }
 
-    /// What is compared: one id, or that of either model.
+    /// Formats the operation: one id, or those of both models.
     fn operation(&self) -> String {
         match self.counterpart {
             None => self.id.to_string(),
@@ -117,7 +117,7 @@ impl Distinction<'_> {
         }
     }
 
-    /// Why there is no witness.
+    /// Shows why the models are equal.
     fn equal(&self, certificate: &Certificate) -> Vec<Block> {
         let names = self.names;
         let [one, other] = names;
@@ -139,7 +139,7 @@ impl Distinction<'_> {
         vec![Block::words(verdict), Block::Inset(why_equal)]
     }
 
-    /// A witness: the dot, both results, and how each model comes to its own.
+    /// Shows a witness: the dot, both results, and how each model computes its own.
     fn differ(&self, witness: &Witness, how: &str) -> Vec<Block> {
         let ([one, other], id) = (self.names, self.id);
         let verdict = Block::words(format!("{one} and {other} differ on {}: {how}", self.operation()));
@@ -165,12 +165,12 @@ pub(super) fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Over which inputs models were compared, for programs.
+/// The inputs of a comparison, for a report.
 pub(super) fn inputs(conditions: &Conditions) -> Inputs {
     if conditions.finite { Inputs::Finite } else { Inputs::All }
 }
 
-/// The ranges of exponents, by input.
+/// The ranges of exponents, by input, for a report.
 pub(super) fn exponents(conditions: &Conditions) -> BTreeMap<String, [i32; 2]> {
     let ranges = [("a", conditions.a), ("b", conditions.b), ("c", conditions.c)];
     ranges
@@ -179,7 +179,7 @@ pub(super) fn exponents(conditions: &Conditions) -> BTreeMap<String, [i32; 2]> {
         .collect()
 }
 
-/// Why two models are equal, for programs.
+/// The proof that two models are equal, for a report.
 pub(super) fn proof_record(certificate: &Certificate, names: [&str; 2], checked: Option<usize>) -> ProofRecord {
     ProofRecord {
         whole: certificate.whole,
@@ -195,7 +195,7 @@ pub(super) fn proof_record(certificate: &Certificate, names: [&str; 2], checked:
     }
 }
 
-/// Why two models are equal, in a line.
+/// Why two models are equal, in one line.
 pub(super) fn equal_because(certificate: &Certificate) -> String {
     certificate.refuted.as_ref().map_or_else(
         || "both are the same circuit, gate by gate".to_owned(),
@@ -241,7 +241,7 @@ pub(super) fn duration(time: Duration) -> String {
     }
 }
 
-/// The dot as `eval` takes it, without the zeros at its end.
+/// Formats the dot as input of `eval`, without trailing zeros.
 pub(super) fn line(id: &OperationId, dot: &Dot) -> String {
     let filled = dot.a.iter().zip(&dot.b).rposition(|(a, b)| (*a, *b) != (0, 0)).map_or(0, |last| last + 1);
     let hex = |format: mxprobe_api::Format, bits: &[u64]| {

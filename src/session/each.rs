@@ -1,5 +1,5 @@
-//! One operation after the other, on a thread, so that whoever waits can stop waiting for any device; several at once of a
-//! model.
+//! Asks a device about operations in turn, on a thread, so that the caller can stop waiting for any device. A model
+//! answers about several operations simultaneously.
 
 use std::{
     collections::BTreeMap,
@@ -19,22 +19,23 @@ use mxprobe_sim::ModelDevice;
 use super::stoppable::Stoppable;
 use crate::findings::Outcome as Ending;
 
-/// How often a wait asks whether to stop.
+/// How often a wait checks whether to stop.
 const TICK: Duration = Duration::from_millis(50);
 
-/// A device that is asked.
+/// A device to be asked about operations.
 #[derive(Clone)]
 pub struct Asked {
     /// The device.
     pub device: Arc<dyn Device>,
-    /// Why nothing more is asked of it, if so; looked at after each operation.
+    /// Returns why the device is not asked any more, if so; checked after each operation.
     pub gave_up: Arc<dyn Fn() -> Option<String> + Send + Sync>,
-    /// It may be asked about several operations at once: a model of this process, which has no state and does not hang.
+    /// Whether several operations may run simultaneously: a model in this process, which has no state and does not
+    /// hang.
     pub several: bool,
 }
 
 impl Asked {
-    /// A device that is asked about every operation, whatever became of those before.
+    /// A device that is asked about every operation, whatever the outcome of earlier ones.
     #[must_use]
     pub fn new(device: Arc<dyn Device>) -> Self {
         Self { device, gave_up: Arc::new(|| None), several: false }
@@ -50,36 +51,36 @@ impl Asked {
 /// Why a session ends before its last operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// A person asked for it: what is left is not reported.
+    /// A person interrupted it: the remaining operations are not reported.
     Interrupted,
-    /// A limit was reached, which this names: what is left is reported as skipped.
+    /// A limit, named here, was reached: the remaining operations are reported as skipped.
     Spent(String),
 }
 
-/// Why an operation has no answer, in reports that know no other outcome for it than that it failed.
+/// Words the reason for a missing answer, for reports whose only outcome for it is `failed`.
 #[must_use]
 pub fn unanswered(ending: Ending, reason: &str) -> String {
     if ending == Ending::Skipped { format!("not asked: {reason}") } else { reason.to_owned() }
 }
 
-/// Who hears what becomes of operations.
+/// Receives the results of operations.
 pub trait Listener<A> {
-    /// Why the session ends at once: what could not be written, for example.
+    /// A reason to end the session immediately, such as a failed write.
     type Error;
 
-    /// Hears the answer of an operation.
+    /// Receives the answer of an operation.
     ///
     /// # Errors
-    /// If the session is to end.
+    /// If the session should end.
     fn answered(&mut self, answer: A) -> Result<(), Self::Error>;
 
-    /// Hears of an operation without an answer: `Failed` if it was asked, `Skipped` if not, and why.
+    /// Receives an operation without an answer: `Failed` if it was asked, `Skipped` if not, with the reason.
     ///
     /// # Errors
-    /// If the session is to end.
+    /// If the session should end.
     fn missing(&mut self, id: &OperationId, ending: Ending, reason: &str) -> Result<(), Self::Error>;
 
-    /// Hears how the operation in hand gets on.
+    /// Receives the progress of the current operation.
     fn progress(&mut self, words: &str) {
         let _ = words;
     }
@@ -87,22 +88,22 @@ pub trait Listener<A> {
 
 enum Said<A> {
     Progress(String),
-    /// Of the operation at this place.
+    /// The answer of the operation at this index.
     Answer(usize, A),
-    /// Nothing more is asked of the device.
+    /// The device is not asked any more.
     GaveUp(String),
 }
 
-/// Asks a device about operations in their order. Returns whether it was interrupted.
+/// Asks a device about operations in order. Returns whether it was interrupted.
 ///
-/// A model is asked about several operations at once, one a core; the listener hears the answers in the order of the operations
-/// all the same.
+/// A model is asked about several operations simultaneously, one per core; the listener still receives the answers in
+/// the order of the operations.
 ///
-/// `stop` is asked some twenty times a second, on this thread. Once it says so, the device's computations fail, so that the
-/// thread that asks ends after the one in hand.
+/// `stop` is polled about twenty times a second on this thread. Once it returns a reason, the device's computations
+/// fail, so that the asking thread ends after the current one.
 ///
 /// # Errors
-/// Those of the listener; what the device does, the listener hears.
+/// Those of the listener; errors of the device go to the listener.
 pub fn each<A: Send + 'static, E>(
     reached: Result<Asked, Error>,
     ids: &[OperationId],
@@ -125,7 +126,7 @@ pub fn each<A: Send + 'static, E>(
         let device = Stoppable { device: Arc::clone(&reached.device), stopped: Arc::clone(&stopped) };
         let (next, ask) = (Arc::clone(&next), Arc::clone(&ask));
         thread::spawn(move || {
-            // Whoever stopped listening is noticed at the next answer.
+            // If the receiver is gone, the next send fails.
             loop {
                 let at = next.fetch_add(1, Ordering::Relaxed);
                 let Some(id) = ids.get(at) else { return };
@@ -143,15 +144,15 @@ pub fn each<A: Send + 'static, E>(
     };
     let running: Vec<_> = (0..at_once).map(|_| thread(sender.clone())).collect();
     drop(sender);
-    // However this ends.
+    // Sets the flag however this function returns.
     let _stops = Stops(stopped);
     let mut left = ids;
-    // Answers that came before those of earlier operations.
+    // Answers that arrived before those of earlier operations.
     let mut early = BTreeMap::new();
     while let Some((first, others)) = left.split_first() {
         let at = ids.len() - left.len();
         let heard = said.recv_timeout(TICK);
-        // An answer that was cut short by these is not one.
+        // An answer that may have been cut short by a stop does not count.
         match stop() {
             Some(Stop::Interrupted) => return Ok(true),
             Some(Stop::Spent(reason)) => {
@@ -180,12 +181,12 @@ pub fn each<A: Send + 'static, E>(
             }
         }
     }
-    // It has ended, or is on its way out.
+    // The threads have ended or are about to.
     running.into_iter().for_each(|thread| drop(thread.join()));
     Ok(false)
 }
 
-/// What is left, from operation `at` on: the answers that came early, and none to the others.
+/// Reports the remaining operations, from number `at` on: early answers if there are any, and otherwise missing ones.
 fn rest<A, E>(
     listener: &mut dyn Listener<A, Error = E>,
     left: &[OperationId],
@@ -199,7 +200,7 @@ fn rest<A, E>(
     })
 }
 
-/// Sets the flag when it goes out of scope.
+/// Sets the flag when dropped.
 struct Stops(Arc<AtomicBool>);
 
 impl Drop for Stops {

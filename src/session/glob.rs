@@ -1,12 +1,12 @@
 //! Patterns with `*` and `?`.
 
-/// Whether a name matches a pattern: `*` stands for any text, `?` for one character; case is ignored.
+/// Whether a name matches a pattern: `*` matches any text, `?` one character; case is ignored.
 #[must_use]
 pub fn matches(pattern: &str, name: &str) -> bool {
     let pattern: Vec<char> = pattern.chars().flat_map(char::to_lowercase).collect();
     let name: Vec<char> = name.chars().flat_map(char::to_lowercase).collect();
     let (mut at, mut read) = (0, 0);
-    let mut retry = None; // after the last `*`: where the pattern goes on, and how much of the name the `*` took
+    let mut retry = None; // after the last `*`: the position in the pattern, and the end of its match in the name
     while read < name.len() {
         match pattern.get(at) {
             Some('*') => {

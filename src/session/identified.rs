@@ -1,4 +1,4 @@
-//! The model of what was identified, which grows with the session.
+//! The model of the operations identified so far.
 
 use crate::{
     identify::{Arithmetic, model_of},
@@ -7,24 +7,24 @@ use crate::{
 use mxprobe_api::{DeviceInfo, DeviceKind, Error, Operation};
 use mxprobe_models::Model;
 
-/// The model of every operation of a device that was identified so far.
+/// A model of every operation of a device that has been identified so far.
 #[derive(Clone, Debug)]
 pub struct IdentifiedModel {
     listed: ListedDevice,
     name: String,
     parts: Vec<(Arithmetic, Operation)>,
-    /// Dots asked of the operations in `parts`, and dots compared with their models.
+    /// The number of dots asked of the operations in `parts`, and of dots compared with their models.
     dots: [u64; 2],
 }
 
 impl IdentifiedModel {
-    /// A model without an operation. `name` is what it is called.
+    /// Creates a model without operations, with this name.
     #[must_use]
     pub fn new(listed: &ListedDevice, name: &str) -> Self {
         Self { listed: listed.clone(), name: name.to_owned(), parts: Vec::new(), dots: [0, 0] }
     }
 
-    /// Whether no operation was identified.
+    /// Whether no operation has been identified yet.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.parts.is_empty()
@@ -58,7 +58,7 @@ impl IdentifiedModel {
     /// The model, with the device, its driver, the date and the number of dots as its source.
     ///
     /// # Errors
-    /// If the operations make no model; without any they do not.
+    /// If the operations do not form a model, in particular if there are none.
     pub fn model(&self) -> Result<Model, Error> {
         let device = &self.listed.device;
         let driver = device.driver.as_ref();
@@ -76,7 +76,7 @@ impl IdentifiedModel {
     }
 }
 
-/// What a backend said of the device, from what the listing keeps of it.
+/// Reconstructs a device's description from the listing.
 fn info(device: &DeviceRecord) -> DeviceInfo {
     DeviceInfo {
         backend: device.backend.clone(),

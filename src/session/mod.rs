@@ -1,9 +1,9 @@
-//! Sessions with one device: what the commands `run`, `identify`, `verify` and `distinguish` do, without a screen and without
-//! files.
+//! Sessions with one device: the commands `run`, `identify`, `verify` and `distinguish` without terminal or file
+//! output.
 //!
-//! [`each`](each()) asks a device about one operation after the other, on a thread, and can be stopped at any time. [`run`],
-//! [`identify`] and [`verify`] use it to make a whole report; [`probe`], [`identify_one`] and [`verify_one`] make one entry of it.
-//! [`patterns`] chooses operations and probes by name.
+//! [`each`](each()) asks a device about operations in turn, on a thread, and can be stopped at any time. [`run`],
+//! [`identify`] and [`verify`] use it to produce a whole report; [`probe`], [`identify_one`] and [`verify_one`] produce
+//! one entry of it. [`patterns`] selects operations and probes by name.
 
 mod algorithms;
 mod ask;

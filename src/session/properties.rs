@@ -19,20 +19,20 @@ use crate::{
     },
 };
 
-/// Properties of a model's operation.
+/// The properties of a model's operation.
 #[derive(Debug)]
 pub struct Properties<'a> {
-    /// What the model is called.
+    /// The model's name.
     pub name: &'a str,
     /// The operation.
     pub id: &'a OperationId,
-    /// The inputs that were looked at.
+    /// The range of inputs.
     pub conditions: Conditions,
-    /// Each property with its answer and the time that took.
+    /// Each property with its answer and the time it took.
     pub answers: Vec<(Property, Answer, Duration)>,
-    /// How long it took.
+    /// The total time.
     pub took: Duration,
-    /// The arguments of the program, for the record.
+    /// The program's arguments, for the report.
     pub arguments: Vec<String>,
 }
 
@@ -62,14 +62,14 @@ impl Show for Properties<'_> {
     }
 }
 
-/// Seconds in two significant digits or more.
+/// Formats seconds with at least two significant digits.
 fn seconds(time: Duration) -> String {
     let seconds = time.as_secs_f64();
     if seconds < 0.1 { format!("{seconds:.3}") } else { format!("{seconds:.2}") }
 }
 
 impl Properties<'_> {
-    /// The answers for programs.
+    /// The answers as a report.
     #[must_use]
     pub fn report(&self) -> PropertiesReport {
         PropertiesReport {
@@ -144,7 +144,8 @@ impl Properties<'_> {
         record
     }
 
-    /// What the model does, each dot with what the model and other answers give, and what no dot can show.
+    /// Shows the model's behaviour, each dot with the results of the model and of the alternatives, and the
+    /// alternatives that no dot can rule out.
     fn shown(&self, answer: &Answer, asked: &Asked, several: &Several) -> Vec<Block> {
         let mut blocks = vec![Block::words(asked.unit.clone())];
         for (number, (told, _)) in several.dots.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! A device that answers no more once it is told to stop.
+//! A device that stops computing when told to.
 
 use std::sync::{
     Arc,
@@ -10,7 +10,7 @@ use mxprobe_api::{
     Refusal, Scalars, Screened, Screening, TileBatch, Timing,
 };
 
-/// A device whose every computation fails once the flag is set, so that a thread that nobody waits for comes to its end.
+/// A device whose computations all fail once the flag is set, so that a thread that nobody waits for ends.
 pub(super) struct Stoppable {
     pub(super) device: Arc<dyn Device>,
     pub(super) stopped: Arc<AtomicBool>,

@@ -1,4 +1,4 @@
-//! What people call operations beside their ids: by formats (`fp8`, `f16->f32`), and by PTX with or without its family.
+//! Other names for operations: by format (`fp8`, `f16->f32`), and in PTX with or without its family.
 
 use mxprobe_api::{Format, OperationId};
 
@@ -6,16 +6,17 @@ use crate::glossary::formats_called;
 
 use super::glob;
 
-/// Formats that a name of operations speaks of.
+/// The formats in a name for operations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Named {
-    /// Those of A or of B.
+    /// The formats of A and of B.
     operands: [Vec<Format>; 2],
-    /// Those of D, if the name has an arrow.
+    /// The formats of D, if the name has an arrow.
     result: Option<Vec<Format>>,
 }
 
-/// The formats that a name speaks of: `fp8`, `e4m3`, `f16→f32`, `bf16->f32`, `e4m3*e5m2->f32`. `None` if it does not.
+/// Parses the formats in a name: `fp8`, `e4m3`, `f16→f32`, `bf16->f32`, `e4m3*e5m2->f32`. `None` if it is not such a
+/// name.
 #[must_use]
 pub fn formats(name: &str) -> Option<Named> {
     let name = name.trim().to_lowercase();
@@ -30,7 +31,7 @@ pub fn formats(name: &str) -> Option<Named> {
     Some(Named { operands: [one(a)?, one(b)?], result })
 }
 
-/// The formats that a word means.
+/// The formats that a word denotes.
 fn one(word: &str) -> Option<Vec<Format>> {
     let word = word.trim();
     if let Ok(format) = Format::named(word) {
@@ -41,7 +42,7 @@ fn one(word: &str) -> Option<Vec<Format>> {
 }
 
 impl Named {
-    /// Whether an operation multiplies these formats, and gives those of the result if they are named.
+    /// Whether an operation multiplies these formats, and returns the named result formats if there are any.
     #[must_use]
     pub fn fits(&self, id: &OperationId) -> bool {
         let [a, b] = &self.operands;
@@ -53,7 +54,7 @@ impl Named {
         operands && self.result.as_ref().is_none_or(|result| result.contains(&id.d))
     }
 
-    /// The formats of operands that it speaks of, each once.
+    /// The operand formats in the name, without duplicates.
     #[must_use]
     pub fn operands(&self) -> Vec<Format> {
         let [a, b] = &self.operands;
@@ -63,10 +64,10 @@ impl Named {
     }
 }
 
-/// Words of PTX that an id does not have.
+/// PTX words that ids omit.
 const SILENT: [&str; 5] = ["sync", "aligned", "row", "col", "mma_async"];
 
-/// Whether a pattern means an operation as PTX writes it: with words that its id leaves out, or without its family.
+/// Whether a pattern matches an operation as written in PTX: with words that its id omits, or without its family.
 pub(super) fn is_ptx(pattern: &str, id: &OperationId) -> bool {
     let lower = pattern.to_lowercase();
     let mut words: Vec<&str> = lower.split('.').filter(|word| !SILENT.contains(word)).collect();
@@ -90,7 +91,7 @@ pub(super) fn is_ptx(pattern: &str, id: &OperationId) -> bool {
     }
 }
 
-/// The text of an id without its last format: `wgmma` does not write that of C.
+/// The text of an id without its last format: `wgmma` omits that of C.
 fn without_c<'a>(text: &'a str, id: &OperationId) -> &'a str {
     if id.family != "wgmma" || !id.qualifiers.is_empty() {
         return text;

@@ -1,4 +1,4 @@
-//! Whole sessions: every operation that is named, in one report.
+//! Whole sessions: one report on every selected operation.
 
 use std::time::{Duration, Instant};
 
@@ -23,7 +23,7 @@ use super::{
     patterns,
 };
 
-/// A device as it is listed.
+/// Describes a device as listings do.
 #[must_use]
 pub fn listed(device: &Described) -> ListedDevice {
     ListedDevice {
@@ -34,7 +34,7 @@ pub fn listed(device: &Described) -> ListedDevice {
     }
 }
 
-/// The report of a run that begins now, without an operation. `arguments` are those of the program, for the record.
+/// Starts the report of a run, without operations. `arguments` are the program's, for the report.
 #[must_use]
 pub fn begin(listed: &ListedDevice, plan: Plan, arguments: Vec<String>) -> Report {
     Report {
@@ -53,17 +53,17 @@ pub fn begin(listed: &ListedDevice, plan: Plan, arguments: Vec<String>) -> Repor
     }
 }
 
-/// One device, which of its operations are asked about, and who is told.
+/// A device, the operations to ask about, and a receiver of progress.
 pub struct Session<'a> {
     /// The device.
     pub asked: Asked,
-    /// Patterns of operations; all, if there is none.
+    /// Patterns of operations; all operations if empty.
     pub operations: Vec<String>,
-    /// The arguments of the program, for the record.
+    /// The program's arguments, for the report.
     pub arguments: Vec<String>,
-    /// Whether to stop.
+    /// Returns a reason to stop, if there is one.
     pub stop: &'a dyn Fn() -> Option<Stop>,
-    /// Hears how many operations are done, how many there are, and words about the one in hand.
+    /// Receives the number of operations done, their total, and a description of the current one.
     pub progress: &'a mut dyn FnMut(usize, usize, &str),
 }
 
@@ -72,7 +72,7 @@ impl Session<'_> {
         listed(&Described::of(self.asked.device.as_ref()))
     }
 
-    /// What is asked about, at least one.
+    /// The operations to ask about; an error if there is none.
     fn chosen(&self, found: &[&OperationRecord]) -> Result<Vec<OperationRecord>, Error> {
         let info = self.asked.device.info();
         if found.is_empty() {
@@ -82,7 +82,7 @@ impl Session<'_> {
         Ok(found.iter().copied().cloned().collect())
     }
 
-    /// Asks about each; returns the answers, and whether it was interrupted.
+    /// Asks about each operation; returns the answers, and whether it was interrupted.
     fn each<A: Send + 'static>(
         &mut self,
         operations: &[OperationRecord],
@@ -127,8 +127,8 @@ impl<A> Listener<A> for Heard<'_, A> {
     }
 }
 
-/// Probes operations and scalar arithmetic of a device. `probes` are patterns, all if there is none; `expected` is a model that
-/// operations are compared with as well.
+/// Probes operations and scalar arithmetic of a device. `probes` are patterns; if empty, all probes run. `expected` is
+/// a model that operations are also compared with.
 ///
 /// ```
 /// use mxprobe::session::{Asked, Session, run};
@@ -146,7 +146,7 @@ impl<A> Listener<A> for Heard<'_, A> {
 /// ```
 ///
 /// # Errors
-/// If the device has no operation of these names. What the device does is in the report.
+/// If no operation of the device matches the patterns. Errors of the device go into the report.
 pub fn run(mut session: Session<'_>, probes: &[String], expected: Option<Expected>) -> Result<Report, Error> {
     let listed = session.listed();
     let operations = session.chosen(&patterns::asked(&session.operations, &listed))?;
@@ -172,10 +172,10 @@ pub fn run(mut session: Session<'_>, probes: &[String], expected: Option<Expecte
     Ok(report)
 }
 
-/// Identifies operations of a device; the model of those that were identified, called `name`, if any was.
+/// Identifies operations of a device; also returns a model of the identified ones, called `name`, if there are any.
 ///
 /// # Errors
-/// If the device has no operation of these names. What the device does is in the report.
+/// If no operation of the device matches the patterns. Errors of the device go into the report.
 pub fn identify(
     mut session: Session<'_>,
     effort: Effort,
@@ -214,11 +214,11 @@ pub fn identify(
     Ok((report, model))
 }
 
-/// Compares operations of a device with those of a model, called `name`, bit for bit. Without patterns these are all that both
-/// have.
+/// Compares operations of a device with those of a model, called `name`, bit for bit; without patterns, all operations
+/// that both have.
 ///
 /// # Errors
-/// If the device or the model has no operation of these names. What the device does is in the report.
+/// If the device or the model lacks an operation that the patterns select. Errors of the device go into the report.
 pub fn verify(
     mut session: Session<'_>,
     model: &Model,

@@ -1,4 +1,4 @@
-//! Operations that compute the same, whatever the unit: equal on every input, which is proved.
+//! Operations with the same arithmetic on any unit: proved equal on every input.
 
 use std::{
     collections::BTreeMap,
@@ -22,27 +22,27 @@ use crate::{
     },
 };
 
-/// Operations of several units that give the same bits for every input, NaN and infinities included.
+/// Operations of several units that give the same bits for every input, including NaN and infinities.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Class {
-    /// What they compute, under a name that belongs to no unit: formats, k and block scales are theirs.
+    /// Their arithmetic, as an id of no particular unit: formats, k and block scales are those of the members.
     pub computes: OperationId,
     /// The operations: a model's name, and the operation's id.
     pub members: Vec<(String, OperationId)>,
 }
 
-/// Dots that tell most operations apart, whatever dot does.
+/// The number of dots drawn to tell most operations apart.
 const DRAWN: usize = 2_000;
-/// Dots that are tried before a proof is sought.
+/// The number of dots that are tried before a proof is attempted.
 const TRIES: u64 = 20_000;
-/// How long a proof of two operations is sought.
+/// The time limit of each proof.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Operations of a model that compute the same by its own file.
+/// Operations of a model that have the same arithmetic according to its file.
 type Candidate<'a> = (&'a Model, Vec<OperationId>);
 
-/// Classes of operations of these models, those of one member too. Operations are compared if their formats, k and block
-/// scales are the same. Two of them share a class only if a proof is found; `seed` is that of the search.
+/// Sorts the operations of these models into classes, including those with one member. Operations are compared if their
+/// formats, k and block scales are the same. They share a class only if a proof is found; `seed` determines the search.
 #[must_use]
 pub fn classes(models: &[Model], seed: u64) -> Vec<Class> {
     let mut kinds: BTreeMap<OperationId, Vec<Candidate<'_>>> = BTreeMap::new();
@@ -57,7 +57,7 @@ pub fn classes(models: &[Model], seed: u64) -> Vec<Class> {
             }
         }
     }
-    // The longest sums first, so that no core waits for one at the end.
+    // The longest sums first, so that no single one holds up the end.
     let mut kinds: Vec<(OperationId, Vec<Candidate<'_>>)> = kinds.into_iter().collect();
     kinds.sort_by_key(|(computes, _)| std::cmp::Reverse(computes.shape.k));
     let next = AtomicUsize::new(0);
@@ -77,7 +77,7 @@ pub fn classes(models: &[Model], seed: u64) -> Vec<Class> {
     found
 }
 
-/// The classes of operations of the same formats, k and block scales.
+/// Sorts operations with the same formats, k and block scales into classes.
 fn classes_of(computes: &OperationId, candidates: &[Candidate<'_>], seed: u64) -> Vec<Class> {
     let dots: Vec<Dot> = Draw::new(computes, seed).take(DRAWN).collect();
     let mut classes: Vec<(Model, Class)> = Vec::new();
@@ -92,7 +92,7 @@ fn classes_of(computes: &OperationId, candidates: &[Candidate<'_>], seed: u64) -
     classes.into_iter().map(|(_, class)| class).collect()
 }
 
-/// What an operation computes: its formats, k and block scales, without the names of its unit and the size of its tile.
+/// The arithmetic of an operation: its formats, k and block scales, without its unit's names and tile size.
 fn bare(id: &OperationId) -> OperationId {
     let bare = OperationId::new("dot", (1, 1, id.shape.k), id.d, id.a, id.b, id.c);
     match id.block_scale() {
@@ -101,7 +101,7 @@ fn bare(id: &OperationId) -> OperationId {
     }
 }
 
-/// The model with one operation alone, called as it is in every other.
+/// The model reduced to one operation, with an id shared by all models.
 fn reduced(model: &Model, id: &OperationId, computes: &OperationId) -> Option<Model> {
     let operation = model.operations.get(id)?;
     let mut unit = model.unit(id)?.clone();

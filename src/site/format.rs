@@ -1,11 +1,11 @@
-//! A page a kind of inputs: how many bits it keeps, on which unit.
+//! One page per kind of inputs: how many bits it keeps on which unit.
 
 use super::subject::{Found, beginning, to_index};
 use crate::report::{
     BitsKept, Block, Cell, Page, ROW_HEADS, Row, STAR, SummaryRow, Tone, drawn_strips, drawn_trees, row_cells,
 };
 
-/// The file of the page of a kind of inputs: `format-fp8-fnuz.html`.
+/// The file name of the page of a kind of inputs: `format-fp8-fnuz.html`.
 pub(super) fn file(kind: &str) -> String {
     let word: String = kind.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '-' }).collect();
     format!("format-{word}.html")
@@ -42,7 +42,7 @@ pub(super) fn page(found: &[Found<'_>], kind: &str) -> Page {
     Page { title, blocks }
 }
 
-/// The answer to the question of the title in a sentence: the fewest and the most bits, and of which units.
+/// Answers the question in the title in a sentence: the fewest and the most bits, and the units that keep them.
 fn answer(kind: &str, rows: &[(&Found<'_>, &SummaryRow)]) -> String {
     let kept = |bits: u32| -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
@@ -64,7 +64,7 @@ fn answer(kind: &str, rows: &[(&Found<'_>, &SummaryRow)]) -> String {
     format!("It depends on the unit: from {} to {}.", of(least), of(most))
 }
 
-/// How many bits a row keeps that drops others.
+/// The bits that a row keeps, if it drops any.
 fn dropping(row: &SummaryRow) -> Option<u32> {
     match row.bits_kept {
         Some(BitsKept::Bits(bits)) => Some(bits),

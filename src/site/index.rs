@@ -1,4 +1,4 @@
-//! The first page: every unit by every kind of inputs.
+//! The first page: a table of units and kinds of inputs.
 
 use super::{
     format,
@@ -6,7 +6,7 @@ use super::{
 };
 use crate::report::{Block, GlimpseRow, Matrix, Page, SummaryRow, glimpses, shades};
 
-/// Results that the matrix shows: others are on the pages of units.
+/// The results that the table shows; the pages of units have the others.
 const RESULT: [&str; 3] = ["f32", "f64", "s32"];
 
 pub(super) fn page(found: &[Found<'_>], kinds: &[String], has_papers: bool) -> Page {

@@ -1,4 +1,4 @@
-//! Pages that people link to: the matrix of all units, a page a unit and a page a format, made of reports and models.
+//! Pages to link to, generated from reports and models: a table of all units, a page per unit and a page per format.
 
 mod classes;
 mod format;
@@ -22,11 +22,11 @@ use crate::{
     report::{Block, Form, Page, PapersReport, Show, Summary, SummaryRow, Unit, drawn_strips},
 };
 
-/// The page of what papers print.
+/// The page on the claims of papers.
 const PAPERS: &str = "papers.html";
 
-/// The files of the site: their names, and what is in them. `classes` says which operations of models compute the same, `papers`
-/// what was computed of what papers print.
+/// The files of the site, by name. `classes` lists operations of models with the same arithmetic; `papers` holds the
+/// results computed for claims of papers.
 #[must_use]
 pub fn files(subjects: &[Subject], classes: &[Class], papers: Option<&PapersReport>) -> BTreeMap<String, String> {
     let found: Vec<Found<'_>> =
@@ -43,10 +43,10 @@ pub fn files(subjects: &[Subject], classes: &[Class], papers: Option<&PapersRepo
     pages.chain(picture(&found).map(|svg| ("bits.svg".to_owned(), svg))).collect()
 }
 
-/// The sums that the picture shows: most units have them.
+/// The sums that the picture shows, because most units have them.
 const PICTURED: (&str, &str) = ("f16", "f32");
 
-/// What every unit keeps of one kind of sums, as a file of its own.
+/// Draws the bits that every unit keeps for one kind of sums, as a separate file.
 fn picture(found: &[Found<'_>]) -> Option<String> {
     let (input, result) = PICTURED;
     let is_pictured = |row: &&SummaryRow| {
@@ -63,7 +63,7 @@ fn picture(found: &[Found<'_>]) -> Option<String> {
     Some(Strips { title, ..strips }.svg())
 }
 
-/// A page that is made already.
+/// A finished page.
 struct Shown(Page);
 
 impl Show for Shown {
@@ -76,7 +76,7 @@ impl Show for Shown {
     }
 }
 
-/// Kinds of inputs of any unit, in the order of tables.
+/// All kinds of inputs of any unit, in the order of the tables.
 fn kinds(found: &[Found<'_>]) -> Vec<String> {
     let mut kinds: Vec<String> = Vec::new();
     let mut rows: Vec<&SummaryRow> = found.iter().flat_map(|found| &found.rows).collect();

@@ -1,4 +1,4 @@
-//! Models as units of the site: each arithmetic of a model is asked once, on all cores.
+//! Models as units of the site: each arithmetic of a model is probed once, on all cores.
 
 use std::{
     collections::BTreeMap,
@@ -19,11 +19,11 @@ use crate::{
     session::{Asked, begin, listed, probe},
 };
 
-/// Operations of one model that compute the same by its own file: its unit, formats, k and modes.
+/// Identifies operations of a model with the same arithmetic according to its file: its unit, formats, k and modes.
 type Kind = (usize, String);
 
-/// Every model as a unit with a report. `tell` hears how many operations are asked, and how many there are; nothing more is asked
-/// once `stop` says so, and the report has what there is.
+/// Probes every model and returns it as a unit with a report. `tell` receives the number of operations done and their
+/// total. Probing ends when `stop` returns true; the reports then hold what was found until then.
 #[must_use]
 pub fn modelled(
     models: &[Model],
@@ -33,7 +33,7 @@ pub fn modelled(
     let kinds: Vec<BTreeMap<Kind, Vec<OperationId>>> = models.iter().map(kinds).collect();
     let work: Vec<(usize, &OperationId)> =
         kinds.iter().enumerate().flat_map(|(at, kinds)| kinds.values().map(move |ids| (at, &ids[0]))).collect();
-    // The longest sums first, so that no core waits for one at the end.
+    // The longest sums first, so that no single one holds up the end.
     let mut order: Vec<usize> = (0..work.len()).collect();
     order.sort_by_key(|at| std::cmp::Reverse(work[*at].1.shape.k));
     let next = AtomicUsize::new(0);
@@ -74,7 +74,7 @@ fn kinds(model: &Model) -> BTreeMap<Kind, Vec<OperationId>> {
     kinds
 }
 
-/// A model with what is found of each kind of its operations, said of each of them.
+/// Builds the unit of a model: the findings of each kind of operations are repeated for each of them.
 fn subject<'a>(
     model: &Model,
     kinds: BTreeMap<Kind, Vec<OperationId>>,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::subject::Subject;
 use crate::report::Report;
 
-/// Reports as units, oldest first. Reports of models are left out: their page is made from the model.
+/// Groups reports into units, oldest first. Reports of models are left out: their pages are generated from the models.
 #[must_use]
 pub fn saved(reports: Vec<Report>) -> Vec<Subject> {
     let mut devices: BTreeMap<(String, String), Vec<Report>> = BTreeMap::new();
@@ -25,7 +25,7 @@ pub fn saved(reports: Vec<Report>) -> Vec<Subject> {
         }
     };
     let mut subjects: Vec<Subject> = devices.into_iter().map(subject).collect();
-    // Fingerprints that differ in letters which a file's name does not have.
+    // Fingerprints may differ only in characters that file names do not have.
     for at in 1..subjects.len() {
         let (before, rest) = subjects.split_at_mut(at);
         while before.iter().any(|known| known.file == rest[0].file) {
@@ -35,7 +35,7 @@ pub fn saved(reports: Vec<Report>) -> Vec<Subject> {
     subjects
 }
 
-/// A name of a file: everything but letters, digits and `_` is a dash.
+/// A file name: everything except letters, digits and `_` becomes a dash.
 fn file(name: &str) -> String {
     let letter = |letter: char| if letter.is_ascii_alphanumeric() || letter == '_' { letter } else { '-' };
     name.chars().map(letter).take(80).collect()

@@ -1,21 +1,21 @@
-//! What the pages of a site are about: units, and what is known of them.
+//! The subjects of the site's pages: units and their reports.
 
 use crate::report::{Block, Report, SummaryRow};
 
-/// A unit of the site: a device, with what is known of it.
+/// A unit of the site: a device or a model, with its reports.
 #[derive(Clone, Debug)]
 pub struct Subject {
     /// The name of its page's file, without `.html`: letters, digits, `-` and `_`.
     pub file: String,
-    /// Its name for people.
+    /// Its display name.
     pub name: String,
-    /// Its maker, empty if that is not known.
+    /// Its vendor; empty if unknown.
     pub vendor: String,
-    /// The name of the model behind it, if it is one.
+    /// The name of its model, if it is one.
     pub model: Option<String>,
     /// Other names.
     pub aliases: Vec<String>,
-    /// Its reports, oldest first, at least one: of another driver each, or of another day.
+    /// Its reports, oldest first, at least one: each from another driver or another day.
     pub reports: Vec<Report>,
 }
 
@@ -32,24 +32,24 @@ impl Subject {
     }
 }
 
-/// A unit, and its rows of a table of formats by units.
+/// A unit and its rows in a table of formats by units.
 pub(super) struct Found<'a> {
     pub(super) subject: &'a Subject,
     pub(super) rows: Vec<SummaryRow>,
 }
 
-/// The way back to the matrix of all units.
+/// A link back to the table of all units.
 pub(super) fn to_index() -> Block {
     Block::Links(vec![("All units".into(), "index.html".into())])
 }
 
-/// A word with a capital, as a sentence begins.
+/// Capitalises a word for the beginning of a sentence.
 pub(super) fn beginning(word: &str) -> String {
     let mut letters = word.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// Where what is said of a unit comes from.
+/// Whether the values of a unit were measured or come from a model.
 pub(super) fn is_measured(subject: &Subject) -> &'static str {
     if subject.model.is_some() { "modelled" } else { "measured" }
 }

@@ -1,4 +1,5 @@
-//! A page a unit: its rows, what is drawn of them, what is notable, which units compute the same, and what drivers changed.
+//! One page per unit: its rows and drawings, notable findings, units with the same arithmetic, and changes between
+//! drivers.
 
 use std::collections::BTreeMap;
 
@@ -42,7 +43,7 @@ pub(super) fn page(found: &Found<'_>, subjects: &[Subject], classes: &[Class]) -
     Page { title, blocks }
 }
 
-/// Whether it was measured, and where.
+/// Shows whether the unit was measured, and with which driver and when.
 fn origin(subject: &Subject) -> Block {
     let report = subject.report();
     let mut facts = vec![("this page".to_owned(), is_measured(subject).to_owned())];
@@ -62,7 +63,7 @@ fn origin(subject: &Subject) -> Block {
     Block::Facts(facts)
 }
 
-/// Operations of other units that are proved to compute the same.
+/// Lists operations of other units that are proved to have the same arithmetic.
 fn same(subject: &Subject, subjects: &[Subject], classes: &[Class]) -> Vec<Block> {
     let Some(model) = &subject.model else { return Vec::new() };
     let name = |model: &str| {
@@ -98,7 +99,7 @@ fn same(subject: &Subject, subjects: &[Subject], classes: &[Class]) -> Vec<Block
     ]
 }
 
-/// Families of operations, each once, with modes that ask for another result.
+/// The families of operations, without duplicates, with the modes that change results.
 fn families<'a>(ids: impl Iterator<Item = &'a OperationId>) -> String {
     let mut names: Vec<String> = Vec::new();
     for id in ids {
@@ -113,7 +114,7 @@ fn families<'a>(ids: impl Iterator<Item = &'a OperationId>) -> String {
     names.join(" ")
 }
 
-/// What changed from each report to the next.
+/// Lists the changes from each report to the next.
 fn timeline(subject: &Subject) -> Vec<Block> {
     if subject.reports.len() < 2 {
         return Vec::new();

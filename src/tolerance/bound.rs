@@ -1,4 +1,4 @@
-//! The bound of a dot of any length: what its operations lose, in one order or in every order.
+//! The error bound of a dot of any length, in one order or in every order.
 
 use mxprobe_api::{Error, Format, OperationId};
 use mxprobe_models::Model;
@@ -9,16 +9,16 @@ use super::{
     sides::{Loss, Sides, Signs, power_of_two},
 };
 
-/// In which order the products of a dot may be added.
+/// The orders in which the products of a dot may be added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// One operation after another, k ascending, the last one padded with zeros, each taking the last one's d as its c.
+    /// One operation after another, k ascending, the last one padded with zeros, each taking the previous d as its c.
     Given,
-    /// The same with the products in any order.
+    /// The same, but with the products in any order.
     Chain,
-    /// Every tree of operations and additions: an operation takes one product or more, up to its k, and as its c +0, C, or an
-    /// earlier result; an addition joins two results, or a result and C, rounded to nearest into D's format, or into a wider one
-    /// and then into D's. Each product, C and each result is used once.
+    /// Every tree of operations and additions. An operation takes at least one product, up to its k, and as its c
+    /// either +0, C, or an earlier result. An addition joins two results, or a result and C, rounded to nearest into
+    /// D's format, or into a wider one and then into D's. Each product, C and each result is used once.
     Any,
 }
 
@@ -36,43 +36,43 @@ impl Order {
         }
     }
 
-    /// The order of that name.
+    /// The order with this name.
     ///
     /// # Errors
-    /// If there is none.
+    /// If the name is unknown.
     pub fn named(name: &str) -> Result<Self, Error> {
         let found = Self::ALL.into_iter().find(|order| order.name() == name);
         found.ok_or_else(|| Error::invalid(format!("`{name}` is not an order; the orders are given, chain and any")))
     }
 }
 
-/// What a dot of one length loses at the most, in an order; docs/tolerance.md derives it.
+/// The most that a dot of one length loses, in an order; docs/tolerance.md derives it.
 ///
-/// Let P be the sum of the positive terms of a dot (products and c), N that of the magnitudes of the negative ones, and e the
-/// exponent of the larger of P and N, of the largest sum of two operands' exponents, or [`least_exponent`](Self::least_exponent),
-/// whichever is largest. Then d lies no further below the exact sum than `relative(signs).down · 2^e + absolute(signs).down`, and no
-/// further above it than the same with `up`. All are 0 without a c if the formats are so narrow that no sum of k products has more
-/// bits than are kept.
+/// Let P be the sum of the positive terms of a dot (products and c), N the sum of the magnitudes of the negative ones,
+/// and e the largest of three exponents: that of the larger of P and N, that of the largest sum of two operands'
+/// exponents, and [`least_exponent`](Self::least_exponent). Then d lies at most `relative(signs).down · 2^e +
+/// absolute(signs).down` below the exact sum, and above it at most the same with `up`. All are 0 without a c if the
+/// formats are so narrow that no sum of k products has more bits than are kept.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bound {
     lost: [Loss; 3],
-    /// Relative to the sum of all magnitudes, along the worst path to d; infinite if any tree may be there.
+    /// Relative to the sum of all magnitudes, along the worst path to d; infinite if any tree is allowed.
     along: f64,
     least_exponent: i32,
     shrinks: bool,
     largest: f64,
-    /// When a dot loses nothing, if a rule is known.
+    /// The rule that tells when a dot loses nothing, if one is known.
     lossless: Option<Lossless>,
 }
 
-/// Rounding in the sums of coefficients themselves is far below this.
+/// An allowance for the rounding of the coefficients' own sums, which is far smaller.
 const ROUNDED: f64 = 1.0 + 1e-9;
 
 impl Bound {
-    /// Of dots of `k` products of an operation of a model; `has_c` if c may be other than zero.
+    /// The bound of dots of `k` products of an operation of a model; `has_c` if c may be nonzero.
     ///
-    /// # Errors
-    /// [`Error::is_invalid`] if the model has no such operation. [`Error::is_unsupported`] if its sums may wrap, if it multiplies
+    /// [`Error::is_invalid`] if the model does not have this operation. [`Error::is_unsupported`] if its sums may wrap,
+    /// if it multiplies integers, or if results cannot be passed on as c.
     /// integers, or if results cannot be handed on as c.
     pub fn new(model: &Model, id: &OperationId, k: usize, order: Order, has_c: bool) -> Result<Self, Error> {
         if id.is_integer() {
@@ -124,43 +124,44 @@ impl Bound {
         self.lost[Signs::ALL.iter().position(|other| *other == signs).expect("all are there")]
     }
 
-    /// What is lost in units of 2^e.
+    /// The loss in units of 2^e.
     #[must_use]
     pub fn relative(&self, signs: Signs) -> Sides {
         self.lost(signs).relative
     }
 
-    /// What is lost besides: results that are flushed, floors of exponents.
+    /// The additional loss that does not scale with 2^e: flushed results, and limits on exponents.
     #[must_use]
     pub fn absolute(&self, signs: Signs) -> Sides {
         self.lost(signs).absolute
     }
 
-    /// What is lost relative to the sum of all magnitudes, along the worst path; another bound, which trees that are not deep
-    /// need. Infinite if every tree is admitted.
+    /// The loss relative to the sum of all magnitudes, along the worst path: an alternative bound, useful for shallow
+    /// trees. Infinite if every tree is allowed.
     #[must_use]
     pub fn along(&self) -> f64 {
         self.along
     }
 
-    /// No exponent counts as less.
+    /// The smallest exponent that the bound assumes for e.
     #[must_use]
     pub fn least_exponent(&self) -> i32 {
         self.least_exponent
     }
 
-    /// Whether no partial sum is larger in magnitude than the terms of its sign together.
+    /// Whether no partial sum is larger in magnitude than the sum of the terms with its sign.
     #[must_use]
     pub fn shrinks(&self) -> bool {
         self.shrinks
     }
 
-    /// Whether nothing is lost of terms that are whole numbers of 2^lowest, if every partial sum has an exponent of `exponent` or less.
+    /// Whether terms that are integer multiples of 2^lowest lose nothing if every partial sum has an exponent of at
+    /// most `exponent`.
     pub(super) fn is_lossless(&self, lowest: i32, exponent: i32) -> bool {
         self.lossless.is_some_and(|rule| rule.holds(lowest, exponent))
     }
 
-    /// The largest value that every partial result may have.
+    /// The largest value that every partial result can have.
     #[must_use]
     pub fn largest(&self) -> f64 {
         self.largest
@@ -173,7 +174,7 @@ impl Bound {
         let Loss { relative, absolute } = self.lost(Signs::Mixed);
         let relative = relative.most();
         let rest = relative * power_of_two(self.least_exponent) + absolute.most();
-        // Where partial sums may grow, they grow by no more than the bound itself.
+        // Partial sums may grow, but no more than by the bound itself.
         let growth = if self.shrinks { 1.0 } else { 1.0 - relative };
         let uniform = if growth > 0.0 { (relative / growth, rest / growth) } else { (f64::INFINITY, f64::INFINITY) };
         let path = (self.along, rest * (1.0 + self.along));
@@ -181,14 +182,14 @@ impl Bound {
     }
 }
 
-/// An addition of two results, rounded to nearest.
+/// The loss of an addition of two results, rounded to nearest.
 fn addition(d: Format) -> Loss {
     let half = |format: Format| 0.5 * power_of_two(-format.fraction_bits().cast_signed());
     let by_way_of = if d.fraction_bits() < Format::F32.fraction_bits() { half(Format::F32) } else { 0.0 };
     Loss { relative: Sides::both(half(d) + by_way_of), absolute: Sides::default() }
 }
 
-/// Operations one after another.
+/// The loss of consecutive operations.
 fn chain(first: &Lost, chained: &Lost, k: usize, step: usize) -> Loss {
     if k <= step {
         return first.of[k];
@@ -200,7 +201,8 @@ fn chain(first: &Lost, chained: &Lost, k: usize, step: usize) -> Loss {
     lost
 }
 
-/// Any tree: an operation of n products either takes an earlier result as c, or is joined to the others by an addition; but one.
+/// The loss of any tree: every operation of n products, except one, either takes an earlier result as c or is joined to
+/// the others by an addition.
 fn any(alone: &Lost, chained: &Lost, (k, step): (usize, usize), has_c: bool, addition: Loss) -> Loss {
     if k == 0 {
         return chained.of[0];

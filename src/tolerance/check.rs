@@ -1,23 +1,24 @@
-//! Elements of a product that lie outside of what they may be.
+//! Finds the elements of a product that lie outside their tolerance.
 
 use mxprobe_api::Elements;
 
 use super::interval::{Element, Interval};
 
-/// What a product is, held against what it may be.
+/// A product compared with its tolerance.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Checked {
-    /// Elements of D.
+    /// The number of elements of D.
     pub elements: usize,
-    /// Elements that every value is admissible for: partial sums may overflow.
+    /// The number of elements for which every value is admissible, because partial sums may overflow.
     pub unbounded: usize,
-    /// The largest part of its tolerance that an element inside of it takes, from 0 to 1; NaN if none has a tolerance.
+    /// The largest share of its tolerance that an admissible element uses, from 0 to 1; NaN if no element has a
+    /// tolerance.
     pub nearest: f64,
-    /// Elements that lie outside, row by row.
+    /// The elements outside their tolerance, row by row.
     pub outside: Vec<Outside>,
 }
 
-/// An element that no admissible order gives.
+/// An element that no admissible order produces.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Outside {
     /// Its row.
@@ -28,17 +29,17 @@ pub struct Outside {
     pub d: u64,
     /// Its value.
     pub value: f64,
-    /// What it may be.
+    /// Its tolerance.
     pub element: Element,
-    /// How far the value lies beyond the nearer end of the interval; NaN where either is no number, or infinite.
+    /// The distance from the value to the nearer end of the interval; NaN if either is NaN or infinite.
     pub beyond: f64,
-    /// |d − exact| in units of what is lost at the most on that side; infinite if nothing may be lost, NaN if one of them is
-    /// no number.
+    /// |d − exact| relative to the largest loss on that side; infinite if nothing may be lost, NaN if either is not a
+    /// number.
     pub times: f64,
 }
 
 impl Checked {
-    /// D against its elements, `n` in a row.
+    /// Compares D, with rows of `n` elements, with the tolerances of its elements.
     pub(super) fn new(d: &Elements, elements: Vec<Element>, n: usize) -> Self {
         let format = d.format();
         let mut checked = Self { elements: elements.len(), unbounded: 0, nearest: f64::NAN, outside: Vec::new() };
@@ -47,7 +48,7 @@ impl Checked {
             let value = format.to_f64(bits);
             let error = value - element.exact;
             let most = if error < 0.0 { element.down } else { element.up };
-            // The exact value was rounded to f64 to say so.
+            // `exact` is itself rounded to f64.
             let times = if error == 0.0 { 0.0 } else { error.abs() / most };
             if element.interval.contains(format, bits) {
                 if times.is_finite() && most > 0.0 {
@@ -75,7 +76,7 @@ impl Checked {
         self.outside.is_empty()
     }
 
-    /// The element that lies furthest outside, in units of its tolerance; one that is no number first.
+    /// The element furthest outside, in units of its tolerance; NaN counts as furthest.
     #[must_use]
     pub fn worst(&self) -> Option<&Outside> {
         let rank = |outside: &Outside| if outside.times.is_nan() { f64::INFINITY } else { outside.times };

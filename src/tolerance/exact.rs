@@ -1,4 +1,4 @@
-//! Exact sums of products: every bit of every product is kept.
+//! Exact sums of products: no bit of any product is lost.
 
 use std::cmp::Ordering;
 
@@ -21,7 +21,7 @@ impl Exact {
         Self::new(IBig::ZERO, 0)
     }
 
-    /// The value of finite bits.
+    /// The exact value of these bits; `None` if they are not finite.
     pub(super) fn of_bits(format: Format, bits: u64) -> Option<Self> {
         match format.decode(bits) {
             Decoded::Nan { .. } | Decoded::Infinity { .. } => None,
@@ -34,7 +34,7 @@ impl Exact {
         }
     }
 
-    /// The value of a finite f64.
+    /// The exact value of a finite f64.
     pub(super) fn of(value: f64) -> Self {
         Self::of_bits(Format::F64, value.to_bits()).expect("a bound is finite where it is used")
     }
@@ -43,14 +43,14 @@ impl Exact {
         self.significand == IBig::ZERO
     }
 
-    /// ⌊log2 |x|⌋; none of 0.
+    /// ⌊log2 |x|⌋; `None` for 0.
     pub(super) fn exponent(&self) -> Option<i32> {
         let (_, magnitude) = self.significand.clone().into_parts();
         let length = i32::try_from(magnitude.bit_len()).expect("far below 2^31 bits");
         (length > 0).then(|| self.lsb + length - 1)
     }
 
-    /// Times 2^by.
+    /// Multiplies by 2^by.
     pub(super) fn scaled(&self, by: i32) -> Self {
         Self::new(self.significand.clone(), self.lsb + by)
     }
@@ -78,7 +78,7 @@ impl Exact {
         self.plus(&Self::new(-other.significand.clone(), other.lsb))
     }
 
-    /// Rounded into a format; beyond its range as IEEE 754 says of that direction.
+    /// Rounds into a format; out-of-range values overflow as IEEE 754 prescribes for this rounding direction.
     pub(super) fn rounded(&self, format: Format, rounding: Rounding) -> u64 {
         let (sign, magnitude) = self.significand.clone().into_parts();
         let excess = magnitude.bit_len().saturating_sub(126);
@@ -92,7 +92,7 @@ impl Exact {
         format.encode(negative, top, lsb, rounding, Overflow::Ieee, Subnormals::Keep).bits
     }
 
-    /// The lowest bits of a whole number, in two's complement.
+    /// The lowest bits of an integer, in two's complement.
     pub(super) fn wrapped(&self, bits: u32) -> u64 {
         let modulus = IBig::ONE << bits as usize;
         let rest = self.at(self.lsb.min(0)) % &modulus;
@@ -118,18 +118,19 @@ impl Ord for Exact {
     }
 }
 
-/// The sum of many magnitudes, digit by digit; carries wait until it is read.
+/// The sum of many magnitudes, digit by digit; carries are propagated only when it is read.
 pub(super) struct Sum {
     digits: Vec<u64>,
     /// The place of the lowest digit's lowest bit.
     lsb: i32,
 }
 
-/// Bits of a digit, of which a word has twice as many: 2^32 magnitudes are added before a carry is lost.
+/// Bits of a digit. Digits are stored in words twice as wide, so that 2^32 magnitudes can be added before a carry is
+/// lost.
 const DIGIT: i32 = 32;
 
 impl Sum {
-    /// Of magnitudes whose bits lie from 2^lowest to below 2^highest.
+    /// An empty sum for magnitudes with bits from 2^lowest to below 2^highest.
     pub(super) fn new(lowest: i32, highest: i32) -> Self {
         let digits = usize::try_from((highest - lowest) / DIGIT).expect("the range of two formats") + 6;
         Self { digits: vec![0; digits], lsb: lowest }
@@ -156,8 +157,8 @@ impl Sum {
         }
     }
 
-    /// What was added.
-    #[expect(clippy::cast_possible_truncation, reason = "the carry goes on")]
+    /// The sum so far.
+    #[expect(clippy::cast_possible_truncation, reason = "the carry is propagated")]
     pub(super) fn value(&self) -> Exact {
         let mut bytes = Vec::with_capacity(self.digits.len() * 4 + 8);
         let mut carry = 0u64;

@@ -1,4 +1,4 @@
-//! The interval of one element of D: every admissible order gives a value of it.
+//! The interval of one element of D, which contains the result of every admissible order.
 
 use mxprobe_api::{Format, Rounding};
 
@@ -9,19 +9,19 @@ use super::{
     terms::{Sums, Terms},
 };
 
-/// Which results are admissible.
+/// The admissible results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interval {
-    /// Those from `low` to `high`, both included, as bits of D's format; an infinity is a value here.
+    /// Those from `low` to `high`, both included, as bits of D's format; infinities count as values.
     Within {
-        /// The lowest.
+        /// The lowest result.
         low: u64,
-        /// The highest.
+        /// The highest result.
         high: u64,
     },
-    /// A NaN of any bits.
+    /// A NaN with any bits.
     Nan,
-    /// Everything: a partial sum may leave the range of its format.
+    /// Any result: a partial sum may leave the range of its format.
     Unbounded,
 }
 
@@ -38,16 +38,16 @@ impl Interval {
     }
 }
 
-/// One element of D: what it would be exactly, and what it may be.
+/// One element of D: its exact value and its tolerance.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Element {
-    /// The exact sum of the operands as the unit reads them, as the nearest f64; NaN where it is one.
+    /// The exact sum of the operands as the unit reads them, as the nearest f64; NaN if it is one.
     pub exact: f64,
-    /// How far below it a result may lie.
+    /// The furthest a result may lie below it.
     pub down: f64,
-    /// How far above it.
+    /// The furthest a result may lie above it.
     pub up: f64,
-    /// What is admissible.
+    /// The admissible results.
     pub interval: Interval,
 }
 
@@ -60,7 +60,7 @@ impl Element {
         Self { exact, down: f64::INFINITY, up: f64::INFINITY, interval: Interval::Unbounded }
     }
 
-    /// A result that is the same in every order.
+    /// An element whose result is the same in every order.
     pub(super) fn exactly(exact: f64, bits: u64) -> Self {
         Self { exact, down: 0.0, up: 0.0, interval: Interval::Within { low: bits, high: bits } }
     }
@@ -80,21 +80,21 @@ impl Sums {
     }
 }
 
-/// What is lost below and above, exactly.
+/// The most that is lost below and above, exactly.
 struct Spread {
     down: Exact,
     up: Exact,
 }
 
 impl Bound {
-    /// What may become of terms in a format; `self` is that of dots with or without c, as these have.
+    /// The tolerance of terms in a format; the bound must be that of dots with or without c, as these terms have it.
     pub(super) fn element(&self, terms: &Terms, format: Format) -> Element {
         let Terms::Sums(sums) = terms else { return Element::nan() };
         let exact = sums.exact();
         let value = exact.to_f64();
         let spread = self.spread(sums);
         let largest = Exact::of(self.largest());
-        // Whether partial sums of that sign stay within every format.
+        // Whether partial sums of that sign stay within the range of every format.
         let fits = |of_sign: &Exact, more: &Exact| of_sign.plus(more) <= largest;
         let (fits_above, fits_below) = match &spread {
             Some(spread) => (fits(&sums.positive, &spread.up), fits(&sums.negative, &spread.down)),
@@ -114,7 +114,7 @@ impl Bound {
         Element { exact: value, down: down.to_f64(), up: up.to_f64(), interval: Interval::Within { low, high } }
     }
 
-    /// `None` if sums may grow without a limit.
+    /// The most that these sums lose; `None` if they may grow without limit.
     fn spread(&self, sums: &Sums) -> Option<Spread> {
         if sums.positive.is_zero() && sums.negative.is_zero() {
             return Some(Spread { down: Exact::zero(), up: Exact::zero() });
@@ -131,7 +131,7 @@ impl Bound {
             return Some(Spread { down: Exact::zero(), up: Exact::zero() });
         }
         let mut uniform = None;
-        // The exponent of the largest partial sum holds what was lost on the way, too.
+        // The exponent of the largest partial sum must also cover what was lost so far.
         for _ in 0..MOST_STEPS {
             let (down, up) = (at(exponent, relative.down, absolute.down), at(exponent, relative.up, absolute.up));
             let more = if self.shrinks() { Exact::zero() } else { down.clone().max(up.clone()) };
@@ -164,5 +164,5 @@ impl Bound {
     }
 }
 
-/// Powers of two that a sum may grow by.
+/// The most powers of two that a sum may grow by.
 const MOST_STEPS: usize = 64;

@@ -5,8 +5,8 @@ use mxprobe_models::{Adder, Below, Output, Scale};
 
 use super::{node::min_exponent, terms::range};
 
-/// A dot whose terms are whole numbers of 2^ℓ, and whose sums have exponents of at most e, is exact in every order if ℓ is no less
-/// than `lowest` and e − ℓ no more than `span`.
+/// A dot whose terms are integer multiples of 2^ℓ, and whose sums have exponents of at most e, is exact in every order
+/// if ℓ is at least `lowest` and e − ℓ is at most `span`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Lossless {
     span: i32,
@@ -14,8 +14,8 @@ pub(super) struct Lossless {
 }
 
 impl Lossless {
-    /// The rule of an operation of these adders. `None` if one of them changes what lies on its grid (a one's complement), leaves
-    /// out values that do, multiplies sums by block scales, or adds integers.
+    /// The rule for an operation with these adders. `None` if one of them changes values that lie on its grid (a one's
+    /// complement), ignores such values, multiplies sums by block scales, or adds integers.
     pub(super) fn of<'a>(
         adders: impl Iterator<Item = &'a Adder>,
         id: &OperationId,
@@ -48,12 +48,14 @@ impl Lossless {
         }
     }
 
-    /// Whether it holds for such terms and sums.
+    /// Whether the rule applies to terms that are integer multiples of 2^lowest and sums with exponents of at most
+    /// `exponent`.
     pub(super) fn holds(self, lowest: i32, exponent: i32) -> bool {
         lowest >= self.lowest && exponent - lowest <= self.span
     }
 
-    /// Whether it holds for every dot of `k` products of an operation without a c, if no exponent counts as less than `least`.
+    /// Whether the rule applies to every dot of `k` products of an operation without a c, if exponents below `least`
+    /// count as `least`.
     pub(super) fn holds_for_all(self, id: &OperationId, k: usize, least: i32) -> bool {
         let largest = |format: Format| format.to_f64(format.largest(false));
         let most = k as f64 * largest(id.a) * largest(id.b);

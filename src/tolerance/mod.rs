@@ -1,7 +1,8 @@
-//! How far a result of a unit may lie from the exact one: bounds proved from the unit's adders; docs/tolerance.md derives them.
+//! How far a unit's result may lie from the exact one: bounds proved from the unit's adders; docs/tolerance.md derives
+//! them.
 //!
-//! A [`Bound`] holds for every dot of a length in every admissible [`Order`]; [`Tolerance`] makes of it an [`Interval`] for each
-//! element of a product, and finds those that lie outside.
+//! A [`Bound`] holds for every dot of one length in every admissible [`Order`]; [`Tolerance`] turns it into an
+//! [`Interval`] for each element of a product, and finds the elements that lie outside.
 
 mod bound;
 mod check;
@@ -35,14 +36,14 @@ pub struct Tolerance {
     operation: Operation,
     order: Order,
     k: usize,
-    /// Without a c, and with one; `None` of integers.
+    /// Without a c, and with one; `None` for integers.
     bounds: Option<[Bound; 2]>,
-    /// Integer results beyond the range become its end, and do not wrap.
+    /// Whether integer results out of range saturate instead of wrapping.
     saturates: bool,
 }
 
 impl Tolerance {
-    /// That of dots of `k` products of an operation of a model.
+    /// The tolerance of dots of `k` products of an operation of a model.
     ///
     /// ```
     /// use mxprobe::tolerance::{Order, Signs, Tolerance};
@@ -51,15 +52,15 @@ impl Tolerance {
     /// let id = "mma.m16n8k16.f32.f16.f16.f32".parse()?;
     /// let tolerance = Tolerance::new(&model, &id, 16, Order::Given)?;
     /// let bound = tolerance.bound(true).expect("it adds floating numbers");
-    /// // Sixteen terms lose less than 2^-25 each, and the result less than 2^-23; nothing is ever rounded up.
+    /// Sixteen terms lose less than 2^-25 each, and the result less than 2^-23; nothing is ever rounded up.
     /// let lost = bound.relative(Signs::Positive);
     /// assert!((lost.down - (16.0 / 4.0 + 1.0) * 2f64.powi(-23)).abs() < 1e-12 && lost.up == 0.0);
     /// # Ok::<(), mxprobe_api::Error>(())
     /// ```
     ///
     /// # Errors
-    /// [`Error::is_invalid`] if the model has no such operation. [`Error::is_unsupported`] if its sums may wrap, or if `k` takes
-    /// more than one operation and results cannot be handed on as c.
+    /// [`Error::is_invalid`] if the model does not have this operation. [`Error::is_unsupported`] if its sums may wrap,
+    /// or if `k` takes more than one operation and results cannot be passed on as c.
     pub fn new(model: &Model, id: &OperationId, k: usize, order: Order) -> Result<Self, Error> {
         let evaluator = Evaluator::new(model, id)?;
         let operation = Operation::new(model, id)?;
@@ -85,24 +86,26 @@ impl Tolerance {
         self.order
     }
 
-    /// Products of a dot.
+    /// The number of products of a dot.
     #[must_use]
     pub fn k(&self) -> usize {
         self.k
     }
 
-    /// The bound of dots with or without c; none of integers, whose sums are exact until they overflow.
+    /// The bound of dots with or without c; `None` for integers, whose sums are exact until they overflow.
     #[must_use]
     pub fn bound(&self, has_c: bool) -> Option<&Bound> {
         self.bounds.as_ref().map(|bounds| &bounds[usize::from(has_c)])
     }
 
-    /// What every element of D may be, row-major. In the given order that is the model's own result.
+    /// The tolerance of every element of D, row-major. In the given order, the only admissible result is the model's
+    /// own.
     ///
-    /// `threads` threads share the rows; with 0 or 1 the calling thread does it all. The result does not depend on it.
+    /// `threads` threads share the rows; with 0 or 1, only the calling thread is used. The result does not depend on
+    /// it.
     ///
     /// # Errors
-    /// As [`GemmOperands::validate`]; [`Error::is_invalid`] if k is not that of this tolerance.
+    /// As [`GemmOperands::validate`]; [`Error::is_invalid`] if k differs from this tolerance's.
     pub fn elements(&self, operands: &GemmOperands<'_>, threads: usize) -> Result<Vec<Element>, Error> {
         operands.validate(self.id())?;
         if operands.k != self.k {
@@ -138,7 +141,7 @@ impl Tolerance {
         places.map(|(row, column)| self.element(&adder.element(row, column))).collect()
     }
 
-    /// The terms of the first element of a product whose operands fit the operation.
+    /// The terms of the first element of a product whose operands are valid for the operation.
     fn terms(&self, operands: &GemmOperands<'_>) -> Terms {
         let reads = Reads::new(self.id(), self.evaluator.flush(), operands);
         let (overflows, scales_sums) = (self.operation.has_product_overflow(), self.operation.scales_sums());
@@ -154,7 +157,8 @@ impl Tolerance {
         }
     }
 
-    /// A sum of integers: exact in every order while no partial sum may leave the range, and modulo 2^bits if it wraps.
+    /// The tolerance of a sum of integers: exact in every order while no partial sum can leave the range; modulo 2^bits
+    /// if the sum wraps.
     fn whole(&self, terms: &Terms, format: Format) -> Element {
         let Terms::Sums(sums) = terms else { return Element::nan() };
         let exact = sums.exact();
@@ -169,15 +173,15 @@ impl Tolerance {
         Element::exactly(exact.to_f64(), exact.wrapped(format.bits()))
     }
 
-    /// Holds a product against what it may be.
+    /// Compares a product with its tolerance.
     ///
     /// # Errors
-    /// As [`elements`](Self::elements); [`Error::is_invalid`] if D has another format or other lengths.
+    /// As [`elements`](Self::elements); [`Error::is_invalid`] if D has the wrong format or length.
     pub fn check(&self, operands: &GemmOperands<'_>, d: &Elements, threads: usize) -> Result<Checked, Error> {
         let (GemmOperands { m, n, .. }, id) = (*operands, self.id());
         if d.format() != id.d || d.len() != m * n {
             return Err(Error::invalid(format!(
-                "D holds {} elements of {} where {m}×{n} of {} are wanted",
+                "D holds {} elements of {}, {m}×{n} of {} are expected",
                 d.len(),
                 d.format(),
                 id.d

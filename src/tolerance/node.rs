@@ -1,4 +1,4 @@
-//! What one fused addition of a plan loses at the most, by how many of its terms are not zero.
+//! The most that one fused addition of a plan loses, by the number of its nonzero terms.
 
 use std::ops::Add;
 
@@ -7,14 +7,14 @@ use mxprobe_models::{Adder, Below, Class, Exponent, Output, Scale};
 
 use super::sides::{Loss, Sides, Signs, power_of_two};
 
-/// What a term of a node is.
+/// The kind of a node's term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// An exact product.
     Product,
     /// A value of a format: c, or a rounded result.
     Value(Format),
-    /// A sum that was not rounded.
+    /// A sum that has not been rounded.
     Sum,
 }
 
@@ -28,14 +28,14 @@ impl Kind {
     }
 }
 
-/// The bits that a term may have.
+/// Limits on the bits of a term.
 #[derive(Clone, Copy)]
 struct Bits {
-    /// No bit lies further below the exponent that it is aligned by.
+    /// The most positions that a bit can lie below the exponent that the term is aligned by.
     below_exponent: i32,
-    /// Significant bits.
+    /// The number of significant bits.
     count: i32,
-    /// No bit lies below 2^this.
+    /// The exponent of the lowest possible bit.
     lowest: i32,
 }
 
@@ -43,19 +43,19 @@ struct Bits {
 pub(super) struct Node<'a> {
     pub(super) adder: &'a Adder,
     pub(super) id: &'a OperationId,
-    /// Of every term but constants.
+    /// The kinds of all terms except constants.
     pub(super) kinds: Vec<Kind>,
-    /// Terms, constants included.
+    /// The number of terms, including constants.
     pub(super) terms: usize,
 }
 
 impl Node<'_> {
-    /// What it hands on.
+    /// The kind of its result.
     pub(super) fn result(&self) -> Kind {
         self.adder.float_format().map_or(Kind::Sum, Kind::Value)
     }
 
-    /// The bits of a term; `None` if nothing limits them.
+    /// The limits on a term's bits; `None` if there are none.
     fn bits(&self, kind: Kind) -> Option<Bits> {
         let of = |format: Format| (format.fraction_bits().cast_signed(), min_exponent(format));
         match kind {
@@ -79,12 +79,12 @@ impl Node<'_> {
         }
     }
 
-    /// Bits kept below the largest exponent at the least.
+    /// The fewest bits that are kept below the largest exponent.
     fn fraction_bits(&self) -> i32 {
         self.adder.grid.iter().map(|rule| rule.fraction_bits).min().unwrap_or(0)
     }
 
-    /// Units of the grid that are lost of a term of this kind.
+    /// The most that is lost of a term of this kind, in units of the grid.
     fn units(&self, kind: Kind, signs: Signs) -> Sides {
         let adder = self.adder;
         let cut = Sides::cut(adder.below, signs);
@@ -101,7 +101,7 @@ impl Node<'_> {
         }
     }
 
-    /// Whether a term that the grid is laid by keeps all of its bits.
+    /// Whether a term of this kind keeps all of its bits when it determines the grid.
     fn fits(&self, kind: Kind) -> bool {
         let Some(bits) = self.bits(kind) else { return false };
         let is_value = kind.class() == Class::Values;
@@ -113,7 +113,7 @@ impl Node<'_> {
         })
     }
 
-    /// Whether a term of this kind that no other one joins comes out as it is.
+    /// Whether a term of this kind is returned unchanged when all other terms are zero.
     fn passes(&self, kind: Kind) -> bool {
         let adder = self.adder;
         let Some(bits) = self.bits(kind) else { return false };
@@ -140,7 +140,7 @@ impl Node<'_> {
         on_grid && normalised && rounded
     }
 
-    /// What cutting and rounding the sum takes.
+    /// The relative loss of cutting and rounding the sum.
     fn after_the_sum(&self, signs: Signs) -> Sides {
         let adder = self.adder;
         let normalised = adder.normalised_fraction_bits.map_or(Sides::default(), |kept| {
@@ -155,7 +155,7 @@ impl Node<'_> {
         normalised + rounded
     }
 
-    /// What flushing a result takes.
+    /// The absolute loss of flushing the result.
     fn flushed(&self, signs: Signs) -> Sides {
         match self.adder.output {
             Output::Float { format, subnormals, .. } if subnormals != Subnormals::Keep => {
@@ -165,7 +165,7 @@ impl Node<'_> {
         }
     }
 
-    /// What it loses of one term alone.
+    /// The loss when only one term is nonzero.
     pub(super) fn of_one(&self, kind: Kind, signs: Signs) -> Loss {
         let absolute = self.flushed(signs);
         if self.passes(kind) {
@@ -180,7 +180,7 @@ impl Node<'_> {
         Loss { relative: aligned + self.after_the_sum(signs), absolute }
     }
 
-    /// What it loses of two terms or more.
+    /// The loss when two or more terms are nonzero.
     pub(super) fn of_several(&self, count: usize, signs: Signs) -> Loss {
         let adder = self.adder;
         let mut relative = self.after_the_sum(signs);
@@ -202,7 +202,7 @@ impl Node<'_> {
             units = units + more;
         }
         if self.kinds.iter().all(|kind| self.fits(*kind)) {
-            // The term that the grid is laid by loses nothing, unless it is laid by the floor.
+            // The term that determines the grid loses nothing, unless the floor determines it.
             units = Sides { down: (units.down - cut.down).max(0.0), up: (units.up - cut.up).max(0.0) };
             for floor in adder.grid.iter().filter_map(|rule| rule.exponent_floor) {
                 absolute = absolute + cut.times(unit * power_of_two(floor));
@@ -211,13 +211,13 @@ impl Node<'_> {
         Loss { relative: relative + units.times(unit), absolute }
     }
 
-    /// Units lost of all terms at once, zeros included.
+    /// The most that all terms lose together, zeros included, in units of the grid.
     fn all_units(&self, signs: Signs) -> Sides {
         let zero = Sides::cut(self.adder.below, signs).times((self.terms - self.kinds.len()) as f64);
         self.kinds.iter().map(|kind| self.units(*kind, signs)).fold(zero, Sides::add)
     }
 
-    /// Whether no sum of these terms reaches a bit that the adder does not have.
+    /// Whether the adder has enough carry bits for every sum of these terms.
     pub(super) fn holds_every_carry(&self) -> bool {
         let Some(carry_bits) = self.adder.carry_bits else { return true };
         let governs =
@@ -235,7 +235,7 @@ impl Node<'_> {
     }
 }
 
-/// The exponent of the smallest normal value of a format; 0 of an integer one.
+/// The exponent of the smallest normal value of a format; 0 for an integer format.
 pub(super) fn min_exponent(format: Format) -> i32 {
     format.as_float().map_or(0, mxprobe_api::FloatEncoding::min_exponent)
 }

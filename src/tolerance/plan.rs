@@ -1,4 +1,4 @@
-//! What one operation loses at the most: over every choice of the products that are not zero, and along every path to d.
+//! The most that one operation loses, over every choice of nonzero products and along every path to d.
 
 use mxprobe_api::{Error, Format, OperationId};
 use mxprobe_models::{Adder, Below, Model, Output, Plan, Scale, Term};
@@ -9,17 +9,18 @@ use super::{
     sides::{Loss, Sides, Signs},
 };
 
-/// What is known of a subtree.
+/// The losses of a subtree.
 struct Part {
     kind: Kind,
-    /// With so many products that are not zero: what its nodes lose together. `None`: the result is a zero.
+    /// Indexed by the number of nonzero products: the total loss of its nodes; `None` if the result is a zero.
     lost: Vec<Option<Loss>>,
-    /// Relative to the sum of its magnitudes: ln(1 + …) of what the nodes on the worst path from a product lose, and from c.
+    /// Relative to the sum of its magnitudes: the sum of ln(1 + loss) over the nodes on the worst path from a product,
+    /// and from c.
     product_path: f64,
     c_path: Option<f64>,
 }
 
-/// One operation, taken apart.
+/// One operation, decomposed for the analysis of its losses.
 pub(super) struct Operation {
     id: OperationId,
     adders: Vec<Adder>,
@@ -29,21 +30,22 @@ pub(super) struct Operation {
     lost: Vec<[Lost; 2]>,
 }
 
-/// What one operation loses.
+/// The losses of one operation.
 pub(super) struct Lost {
-    /// With so many products that are not zero, or fewer.
+    /// Indexed by the number of nonzero products, which may also be smaller.
     pub(super) of: Vec<Loss>,
-    /// Along the worst path from a product, as ln(1 + …) of what is lost relative to the sum of magnitudes.
+    /// Along the worst path from a product: the sum of ln(1 + loss), relative to the sum of magnitudes.
     pub(super) product_path: f64,
-    /// The same from c.
+    /// The same, along the worst path from c.
     pub(super) c_path: f64,
 }
 
 impl Operation {
-    /// The operation of a model.
+    /// Analyses an operation of a model.
     ///
     /// # Errors
-    /// If the model has no such operation, or nothing can be said of it: a sum may wrap, or integers are rounded.
+    /// If the model does not have this operation, or if its error has no bound: a sum may wrap, or the tree does not
+    /// add each term exactly once.
     pub(super) fn new(model: &Model, id: &OperationId) -> Result<Self, Error> {
         let missing = || Error::invalid(format!("the model {} has no operation {id}", model.name));
         let (unit, plan) = model.plan(id).ok_or_else(missing)?;
@@ -76,7 +78,7 @@ impl Operation {
         &self.id
     }
 
-    /// What it loses of terms of these signs, with or without a c that is not zero; nothing is said of integers.
+    /// Its loss on terms of these signs, with or without a nonzero c. Not available for integers.
     pub(super) fn lost(&self, signs: Signs, has_c: bool) -> &Lost {
         let place = Signs::ALL.iter().position(|other| *other == signs).expect("all are there");
         &self.lost[place][usize::from(has_c)]
@@ -90,7 +92,7 @@ impl Operation {
             most = most.max(lost.unwrap_or_default());
             of.push(most);
         }
-        // A last result that is read as zero if it is subnormal.
+        // A previous result that is read as zero if it is subnormal.
         if has_c && !self.reads_subnormal_c {
             let most = super::sides::power_of_two(min_exponent(self.id.c));
             of.iter_mut().for_each(|lost| lost.absolute = lost.absolute + Sides::toward_zero(most, signs));
@@ -98,13 +100,13 @@ impl Operation {
         Lost { of, product_path: part.product_path, c_path: part.c_path.unwrap_or(0.0) }
     }
 
-    /// The signs as far as they are kept: a one's complement of a zero is less than zero.
+    /// The signs that partial sums are sure to keep: the one's complement of a zero is negative.
     fn kept(&self, signs: Signs) -> Signs {
         let mut below = self.used().flat_map(|adder| [adder.below, adder.normalised_below]);
         if below.any(|below| below == Below::OnesComplement) { Signs::Mixed } else { signs }
     }
 
-    /// Whether no result is larger in magnitude than the terms of its sign together.
+    /// Whether no result is larger in magnitude than the sum of the terms with its sign.
     pub(super) fn shrinks(&self) -> bool {
         self.used().all(|adder| {
             let rounds_down = match adder.output {
@@ -117,7 +119,8 @@ impl Operation {
         })
     }
 
-    /// No exponent counts as less than this: that of the smallest normal value of a result or of c, or a floor.
+    /// The smallest exponent that bounds assume: the largest among those of the smallest normal values of results and
+    /// c, and the floors.
     pub(super) fn least_exponent(&self) -> i32 {
         let of_c = min_exponent(self.id.c);
         let of = |adder: &Adder| {
@@ -131,7 +134,7 @@ impl Operation {
         self.used().filter_map(of).fold(of_c, i32::max)
     }
 
-    /// When nothing is lost, if a rule is known.
+    /// The rule that tells when nothing is lost, if one is known.
     pub(super) fn lossless(&self) -> Option<Lossless> {
         Lossless::of(self.used(), &self.id, self.reads_subnormal_c)
     }
@@ -141,7 +144,7 @@ impl Operation {
         self.used().filter_map(Adder::float_format)
     }
 
-    /// Whether a product of magnitude 2^128 or more is an infinity.
+    /// Whether a product of magnitude 2^128 or more becomes an infinity.
     pub(super) fn has_product_overflow(&self) -> bool {
         self.used().any(|adder| adder.product_overflow)
     }
@@ -155,7 +158,7 @@ impl Operation {
         self.plan.nodes.iter().map(|node| &self.adders[node.adder])
     }
 
-    /// Whether each product, c and each result is a term of one node.
+    /// Whether each product, c and each intermediate result is used by exactly one node.
     fn uses_each_term_once(&self) -> bool {
         let nodes = self.plan.nodes.len();
         let mut uses = vec![0; self.id.shape.sizes().2 + 1 + nodes];
@@ -172,7 +175,7 @@ impl Operation {
         uses.iter().all(|count| *count == 1)
     }
 
-    /// An adder whose sums may wrap.
+    /// The name of an adder whose sums may wrap.
     fn wrapping(&self) -> Option<&str> {
         let mut results: Vec<Kind> = Vec::new();
         for plan_node in &self.plan.nodes {
@@ -193,7 +196,7 @@ impl Operation {
         None
     }
 
-    /// What the last node's subtree loses. A result has one use, as a tree's nodes do.
+    /// The loss of the last node's subtree. Each result is used once, since the plan is a tree.
     fn walk(&self, signs: Signs, has_c: bool) -> Part {
         let mut parts: Vec<Option<Part>> = Vec::new();
         for plan_node in &self.plan.nodes {
@@ -223,10 +226,10 @@ impl Operation {
     }
 }
 
-/// A node of these terms.
+/// Combines the subtrees of a node's terms.
 fn joined(node: &Node<'_>, terms: &[Part], signs: Signs) -> Part {
     let products = terms.iter().map(|term| term.lost.len() - 1).sum::<usize>();
-    // By how many terms, and how many products, are not zero.
+    // Indexed by the number of nonzero terms, then by the number of nonzero products.
     let mut lost: Vec<Vec<Option<Loss>>> = vec![vec![Some(Loss::default())]];
     let mut alone: Vec<Option<Loss>> = vec![None; products + 1];
     let most = |into: &mut Option<Loss>, found: Loss| *into = Some(into.map_or(found, |before| before.max(found)));

@@ -1,11 +1,11 @@
-//! The worst input that can be found: how near an error comes to its bound.
+//! A search for the worst input: how close an error comes to its bound.
 
 use mxprobe_api::{Elements, FloatEncoding, Format, GemmOperands, Overflow, Random, Rounding, Subnormals};
 use mxprobe_models::Dot;
 
 use super::{Order, Tolerance, interval::Interval, terms::Terms};
 
-/// The dot whose error came nearest to the bound of all dots of its length.
+/// The dot whose error came closest to the bound of all dots of its length.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Found {
     /// How many dots were tried.
@@ -18,9 +18,9 @@ pub struct Found {
     pub b: Vec<u64>,
     /// C, as bits.
     pub c: u64,
-    /// Products that each operation took; fewer than its k where any order is admitted.
+    /// The products that each operation took; fewer than its k if any order is allowed.
     pub at_once: usize,
-    /// What comes out, as bits.
+    /// The result, as bits.
     pub d: u64,
     /// The nearest f64 to the exact sum.
     pub exact: f64,
@@ -28,7 +28,7 @@ pub struct Found {
     pub bound: f64,
 }
 
-/// A dot on its way.
+/// A dot to be tried.
 #[derive(Clone)]
 struct Candidate {
     a: Vec<u64>,
@@ -37,12 +37,13 @@ struct Candidate {
     at_once: usize,
 }
 
-/// How a fraction is filled.
+/// The number of ways to fill a fraction.
 const FRACTIONS: usize = 5;
 
 impl Tolerance {
-    /// Looks for the dot whose error comes nearest to the bound: a large term and many just below what is kept of it, all signs
-    /// and places alike or mixed, then changed step by step for as long as that helps. The same dot from the same seed.
+    /// Searches for the dot whose error comes closest to the bound. It starts from a large term and many just below
+    /// what is kept next to it, with equal or mixed signs and positions, then changes it step by step while that helps.
+    /// The same seed gives the same dot.
     ///
     /// `None` if the operation adds integers or has block scales, or if no dot has an error or a bound.
     #[must_use]
@@ -55,7 +56,7 @@ impl Tolerance {
         let mut best: Option<Found> = None;
         let mut held: Option<(f64, Candidate)> = None;
         for tried in 1..=count {
-            // A third is made afresh; the rest are changes of the best one so far, or of the best of its round.
+            // A third of the candidates are new; the others modify the best of their round.
             let candidate = match &held {
                 Some((_, candidate)) if tried % ROUND > ROUND / 3 => self.changed(candidate, &mut random),
                 _ => self.made(&mut random),
@@ -83,7 +84,7 @@ impl Tolerance {
         let operands = GemmOperands { m: 1, n: 1, k: self.k(), a: &a, b: &b, c: &c, scale_a: None, scale_b: None };
         let terms = self.terms(&operands);
         let Terms::Sums(sums) = &terms else { return None };
-        // What exponents of subnormal operands add is not in γ·S + η.
+        // γ·S + η does not cover the exponents of subnormal operands.
         if sums.small > 0 || self.element(&terms).interval == Interval::Unbounded || sums.infinite.is_some() {
             return None;
         }
@@ -98,7 +99,7 @@ impl Tolerance {
         nearest.is_finite().then_some(Found { tried: 0, nearest, a, b, c, at_once, d, exact: exact.to_f64(), bound })
     }
 
-    /// One operation after another.
+    /// Computes the dot by consecutive operations.
     fn chained(&self, candidate: &Candidate) -> u64 {
         let step = self.id().shape.sizes().2;
         let mut d = candidate.c;
@@ -114,7 +115,7 @@ impl Tolerance {
         d
     }
 
-    /// A large term, and others that are small beside it.
+    /// Creates a dot with a large term and others that are small compared with it.
     fn made(&self, random: &mut Random) -> Candidate {
         let (id, k) = (self.id(), self.k());
         let range =
@@ -122,7 +123,7 @@ impl Tolerance {
         let ((low_a, high_a), (low_b, high_b), (low_c, high_c)) = (range(id.a), range(id.b), range(id.c));
         let (low, high) = (low_a + low_b, high_a + high_b);
         let top = high.min(range(id.d).1 - 8);
-        // Room for others below it, where the range of products has it; a leading c lies above every product, too.
+        // Leaves room for others below it if the range of products has it; a leading c lies above every product, too.
         let lowest = if low + 40 <= high { low + 40 } else { low };
         let of_c = (low.max(low_c), (high + 40).min(high_c).min(range(id.d).1 - 2));
         let lead = if of_c.0 <= of_c.1 && random.flip() { k } else { random.below(k) };
@@ -171,7 +172,7 @@ impl Tolerance {
         Candidate { a, b, c, at_once }
     }
 
-    /// The same with one term another.
+    /// Changes one term of a candidate.
     fn changed(&self, candidate: &Candidate, random: &mut Random) -> Candidate {
         let id = self.id();
         let mut found = candidate.clone();
@@ -184,7 +185,7 @@ impl Tolerance {
                 3 => found.a[at] = negated(id.a, found.a[at]),
                 4 => (found.a[at], found.b[at]) = (0, 0),
                 5 => {
-                    // The same value at every place that has this one.
+                    // Changes every element that has this value in the same way.
                     let (before, after) = (found.a[at], nudged(id.a, found.a[at], random));
                     found.a.iter_mut().filter(|a| **a == before).for_each(|a| *a = after);
                 }
@@ -196,10 +197,10 @@ impl Tolerance {
     }
 }
 
-/// Dots between two fresh starts.
+/// The number of dots between two restarts.
 const ROUND: usize = 600;
 
-/// A value of that exponent.
+/// A value with this exponent.
 fn value(format: Format, exponent: i32, fraction: usize, negative: bool, random: &mut Random) -> u64 {
     let bits = format.fraction_bits();
     let ones = (1u64 << bits) - 1;
@@ -216,7 +217,7 @@ fn value(format: Format, exponent: i32, fraction: usize, negative: bool, random:
     format.encode(negative, significand, lsb, rounding, overflow, Subnormals::Keep).bits
 }
 
-/// A neighbour, or the same times two, or half of it; a normal number stays one.
+/// Returns a neighbour of a value, or twice or half of it; the sign is kept and the result is finite.
 fn nudged(format: Format, bits: u64, random: &mut Random) -> u64 {
     let Some(FloatEncoding { fraction_bits, unread_bits, .. }) = format.as_float() else { return bits };
     let fraction_bits = fraction_bits as usize;

@@ -1,42 +1,42 @@
-//! How far a result may lie below and above what it would be without an error.
+//! How far a result may lie below and above the exact one.
 
 use std::ops::Add;
 
 use mxprobe_api::Rounding;
 use mxprobe_models::Below;
 
-/// Which signs the terms of a dot have, zeros aside. A sum of terms of one sign keeps it through every rounding.
+/// The signs of a dot's nonzero terms. A sum of terms of one sign keeps it through every rounding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signs {
     /// No term is negative.
     Positive,
     /// No term is positive.
     Negative,
-    /// Either may occur.
+    /// Terms of both signs may occur.
     Mixed,
 }
 
 impl Signs {
-    /// All of them.
+    /// All three.
     pub(super) const ALL: [Self; 3] = [Self::Positive, Self::Negative, Self::Mixed];
 }
 
-/// What is lost at the most: the result lies no further than `down` below, and no further than `up` above, the exact one.
+/// The most that is lost: the result lies at most `down` below and at most `up` above the exact one.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sides {
-    /// Below.
+    /// The loss below.
     pub down: f64,
-    /// Above.
+    /// The loss above.
     pub up: f64,
 }
 
 impl Sides {
-    /// The same on both sides.
+    /// The same loss on both sides.
     pub(super) fn both(most: f64) -> Self {
         Self { down: most, up: most }
     }
 
-    /// What pulls every magnitude toward zero takes from terms of these signs.
+    /// The loss of an operation that moves every magnitude toward zero, for terms of these signs.
     pub(super) fn toward_zero(most: f64, signs: Signs) -> Self {
         match signs {
             Signs::Positive => Self { down: most, up: 0.0 },
@@ -45,7 +45,7 @@ impl Sides {
         }
     }
 
-    /// What a unit of a grid becomes: a term that is cut so loses less than this, or no more.
+    /// The loss of cutting a term at the grid, in units of the grid: less than this, or at most this.
     pub(super) fn cut(below: Below, signs: Signs) -> Self {
         match below {
             Below::Truncate => Self::toward_zero(1.0, signs),
@@ -55,7 +55,7 @@ impl Sides {
         }
     }
 
-    /// The same of a unit in the last place of a rounded result.
+    /// The loss of rounding a result, in units in the last place.
     pub(super) fn rounded(rounding: Rounding, signs: Signs) -> Self {
         match rounding {
             Rounding::NearestEven => Self::both(0.5),
@@ -66,14 +66,14 @@ impl Sides {
         }
     }
 
-    /// So many times as much.
+    /// Multiplies both sides.
     pub(super) fn times(self, factor: f64) -> Self {
-        // A factor of 0 takes nothing, whatever this is.
+        // A factor of 0 gives 0, even if this is infinite.
         let of = |side: f64| if factor == 0.0 { 0.0 } else { factor * side };
         Self { down: of(self.down), up: of(self.up) }
     }
 
-    /// The larger of both, side by side.
+    /// The larger loss on each side.
     pub(super) fn max(self, other: Self) -> Self {
         Self { down: self.down.max(other.down), up: self.up.max(other.up) }
     }
@@ -93,7 +93,7 @@ impl Add for Sides {
     }
 }
 
-/// What is lost: `relative` times the power of two that no exponent exceeds, and `absolute` whatever that is.
+/// A loss: `relative` times the power of two of the largest exponent, plus `absolute`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Loss {
     pub(super) relative: Sides,
@@ -101,12 +101,12 @@ pub(super) struct Loss {
 }
 
 impl Loss {
-    /// So many times as much.
+    /// Multiplies both parts.
     pub(super) fn times(self, factor: f64) -> Self {
         Self { relative: self.relative.times(factor), absolute: self.absolute.times(factor) }
     }
 
-    /// The larger of both, number by number.
+    /// The larger loss of each part and side.
     pub(super) fn max(self, other: Self) -> Self {
         Self { relative: self.relative.max(other.relative), absolute: self.absolute.max(other.absolute) }
     }

@@ -1,4 +1,4 @@
-//! The terms of one element of D: what a unit reads of A, B and C, and their exact sums.
+//! The terms of one element of D: A, B and C as the unit reads them, and their exact sums.
 
 use mxprobe_api::{Decoded, Format, GemmOperands, OperationId};
 use mxprobe_models::Flush;
@@ -10,7 +10,7 @@ use super::exact::{Exact, Sum};
 pub(super) struct Read {
     significand: i64,
     lsb: i32,
-    /// What it is aligned by; a subnormal has that of the smallest normal value.
+    /// The exponent that it is aligned by; for a subnormal, that of the smallest normal value.
     exponent: i32,
     special: Special,
 }
@@ -48,7 +48,7 @@ impl Read {
     }
 }
 
-/// The operands of a product, read: A row by row, B column by column.
+/// The decoded operands of a product: A row by row, B column by column.
 pub(super) struct Reads {
     pub(super) k: usize,
     a: Vec<Read>,
@@ -84,42 +84,42 @@ impl Reads {
     }
 }
 
-/// What is to be known of the terms of one element.
+/// The terms of one element.
 pub(super) enum Terms {
     /// Every order gives a NaN.
     Nan,
     Sums(Box<Sums>),
 }
 
-/// Sums of finite terms; infinite ones are left out.
+/// Exact sums of the finite terms; infinite ones are left out.
 pub(super) struct Sums {
-    /// The infinities that there are: of which sign.
+    /// Whether there are infinities: their sign, if so (`true` is negative).
     pub(super) infinite: Option<bool>,
     pub(super) positive: Exact,
-    /// Of magnitudes.
+    /// The sum of magnitudes of the negative terms.
     pub(super) negative: Exact,
-    /// The largest sum of operands' exponents of a product that is not zero.
+    /// The largest sum of operands' exponents among the nonzero products.
     pub(super) exponent: Option<i32>,
-    /// Products that are smaller than 2^(sum of their operands' exponents).
+    /// The number of products smaller than 2^(sum of their operands' exponents).
     pub(super) small: usize,
-    /// The place of the lowest bit of all terms: each is a whole number of 2^this. None if all are zeros.
+    /// The exponent of the lowest bit of all terms: each is an integer multiple of 2^this. `None` if all are zero.
     pub(super) lowest: Option<i32>,
     pub(super) has_c: bool,
 }
 
-/// Adds up terms.
+/// Computes the sums of terms.
 pub(super) struct Adder<'a> {
     reads: &'a Reads,
     positive: Sum,
     negative: Sum,
     lowest: Option<i32>,
-    /// A product of magnitude 2^128 or more is an infinity.
+    /// Whether a product of magnitude 2^128 or more becomes an infinity.
     overflows: bool,
-    /// The exponents of block scales stand for those of sums.
+    /// Whether the exponents of block scales are those of sums.
     scales_sums: bool,
 }
 
-/// The places of the lowest bit, and above the highest one.
+/// The exponents of the lowest bit and of the bit above the highest one.
 pub(super) fn range(format: Format) -> (i32, i32) {
     let fraction = format.fraction_bits().cast_signed();
     match format.as_float() {
@@ -139,7 +139,7 @@ impl<'a> Adder<'a> {
         Self { reads, positive: sum(), negative: sum(), lowest: None, overflows, scales_sums }
     }
 
-    /// The terms of the element of a row and a column.
+    /// Sums the terms of the element in a row and a column.
     pub(super) fn element(&mut self, row: usize, column: usize) -> Terms {
         let Reads { k, a, b, c, scales, n } = self.reads;
         let c = c[row * n + column];

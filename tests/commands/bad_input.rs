@@ -1,4 +1,4 @@
-//! Every bad input: one clear error with the value in it, exit code 2, no panic.
+//! Every bad input gives one clear error that quotes the value, exit code 2, and no panic.
 
 use super::{say, say_to};
 
@@ -14,7 +14,7 @@ fn refused(arguments: &[&str], words: &[&str]) {
 
 #[test]
 fn an_unknown_backend_is_refused_with_those_there_are() {
-    refused(&["--backend", "nope"], &["there is no backend `nope`", "sim", "help: "]);
+    refused(&["--backend", "nope"], &["no backend `nope`", "sim", "help: "]);
     refused(&["list", "--backend", "nope"], &["`nope`"]);
     refused(&["run", "--device", "nope:0"], &["`nope`", "`nope:0`"]);
 }
@@ -37,8 +37,8 @@ fn an_unknown_operation_is_refused_with_those_there_are() {
 #[test]
 fn an_unknown_format_in_an_operation_is_named() {
     let op = "amx.m16n16k32.f32.bf17.bf16.f32";
-    refused(&["eval", "--device", "sim:amx", "--op", op], &[op, "`bf17` is no format"]);
-    refused(&["run", "--device", "sim:amx", "--op", op], &["`bf17` is no format"]);
+    refused(&["eval", "--device", "sim:amx", "--op", op], &[op, "`bf17` is not a format"]);
+    refused(&["run", "--device", "sim:amx", "--op", op], &["`bf17` is not a format"]);
 }
 
 #[test]
@@ -105,13 +105,13 @@ fn options_before_a_command_and_wrong_values_are_refused() {
     refused(&["report", "no/such/file.json"], &["no/such/file.json"]);
 }
 
-/// The line with the mistake is the third of the input: one dot, an empty line, the mistake.
+/// Checks the error for a mistake on the third line of the input, after one dot and an empty line.
 #[track_caller]
 fn refused_line(line: &str, words: &[&str]) {
     let arguments = ["eval", "--device", "sim:amx", "--op", "TDPBF16PS"];
     let input = format!("{}\n\n{line}\n{}\n", r#"{"a":["0x3f80"],"b":["0x4000"],"c":"0x00000000"}"#, "{}");
     let said = say_to(&arguments, input.as_bytes()).ended(2);
-    assert_eq!(said.out, "{\"d\":\"0x40000000\"}\n", "the answers before the mistake are written");
+    assert_eq!(said.out, "{\"d\":\"0x40000000\"}\n", "the answers before the mistake are printed");
     assert!(said.err.starts_with("error: line 3: "), "{}", said.err);
     for word in words {
         assert!(said.err.contains(word), "{line}: `{word}` is not in: {}", said.err);
@@ -148,6 +148,6 @@ fn vectors_of_the_wrong_length_are_refused() {
     refused_line(&line(2, 3), &["a has 2 elements and b has 3"]);
     refused_line(
         r#"{"a":["0x3f80"],"b":["0x3f80"],"c":"0x00000000","scale_a":["0x7f"],"scale_b":["0x7f"]}"#,
-        &["takes no scale_a"],
+        &["takes neither scale_a"],
     );
 }

@@ -1,8 +1,8 @@
-//! Completion, asked for as a shell's script does.
+//! Completion, requested as shell scripts do.
 
 use super::{mxprobe, say};
 
-/// What bash is offered for the last of these words.
+/// The completions that bash gets for the last of these words.
 fn offered(words: &[&str]) -> Vec<String> {
     let mut arguments = vec!["--", "mxprobe"];
     arguments.extend(words);

@@ -1,4 +1,4 @@
-//! `distinguish` and `explain --trace`: what two models differ in, what is proved, and how a dot is computed.
+//! `distinguish` and `explain --trace`: differences of two models, proofs, and the steps that compute a dot.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use super::{Said, model_file, say, say_to};
 
 const A100: &str = "mma.m16n8k16.f32.f16.f16.f32";
 
-/// A shipped model's file with every line that is `from` replaced, in a directory of its own.
+/// A shipped model's file with every line `from` replaced by `to`, in a temporary directory.
 fn changed(model: &str, from: &str, to: &str) -> (tempfile::TempDir, String) {
     let text = fs::read_to_string(model_file(&format!("{model}.toml"))).unwrap();
     assert!(text.lines().any(|line| line == from), "{model} has no line `{from}`");
@@ -83,7 +83,7 @@ fn the_question_and_its_proof_are_written_and_the_proof_holds() {
     for part in ["(set-logic QF_BV)", "(declare-const part0_a0 (_ BitVec 16))", "(check-sat)"] {
         assert!(text.contains(part), "`{part}` is not in the formula");
     }
-    // The files alone prove it.
+    // The files suffice as a proof.
     let mut cnf = None;
     for line in fs::read_to_string(&dimacs).unwrap().lines().filter(|line| !line.starts_with('c')) {
         if let Some(sizes) = line.strip_prefix("p cnf ") {
@@ -97,7 +97,7 @@ fn the_question_and_its_proof_are_written_and_the_proof_holds() {
     let (cnf, text) = (cnf.unwrap(), fs::read_to_string(&proof).unwrap());
     let steps = mxprobe::proof::rup::Proof::parse(&text).unwrap();
     assert_eq!(mxprobe::proof::rup::check(&cnf, &steps), Ok(()));
-    // The last clause alone proves nothing.
+    // The last clause alone is not a proof.
     let short = mxprobe::proof::rup::Proof::parse("0\n").unwrap();
     assert!(mxprobe::proof::rup::check(&cnf, &short).is_err());
 }
@@ -121,7 +121,7 @@ fn what_is_not_decided_is_neither_equal_nor_different() {
     assert!(said.out.contains("time was up"), "{}", said.out);
 }
 
-/// A unit whose products and c have grids of their own, and whose sums wrap.
+/// A unit whose products and c have separate grids, and whose sums wrap.
 const TWO_GRIDS: &str = r#"
 schema = "mxprobe-model/1"
 name = "two-grids"

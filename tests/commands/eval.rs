@@ -1,4 +1,4 @@
-//! `eval`: bits in, bits out, one line for each line.
+//! `eval`: bits in, bits out, one line of output for each line of input.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -36,7 +36,7 @@ fn line_ends_of_every_kind_and_empty_lines_are_read() {
 
 #[test]
 fn many_dots_keep_their_order() {
-    // 2^i for small integers i: each line has an answer of its own.
+    // Each of 4096 consecutive lines has a different answer.
     let dots = 20_000_u32;
     let mut input = String::new();
     let mut wanted = String::new();
@@ -97,7 +97,7 @@ fn integers_and_narrow_formats_have_their_own_width() {
 fn scales_are_wanted_where_the_operation_has_them() {
     let arguments = ["eval", "--device", "sim:rtx5090", "--op", "mma.m16n8k64.f32.e2m1.e2m1.f32.block16.ue4m3"];
     let said = say_to(&arguments, br#"{"a":["0x2"],"b":["0x4"],"c":"0x00000000"}"#).ended(2);
-    assert!(said.err.contains("scale_a and scale_b are wanted"), "{}", said.err);
+    assert!(said.err.contains("scale_a and scale_b are missing"), "{}", said.err);
     let said =
         say_to(&arguments, br#"{"a":["0x2"],"b":["0x4"],"c":"0x00000000","scale_a":[],"scale_b":["0x40"]}"#).ended(2);
     assert!(said.err.contains("scale_a has 0 elements"), "{}", said.err);
@@ -127,7 +127,7 @@ fn avx512_computes_what_its_model_computes() {
     computes_as("dot.m1n1k2.f32.bf16.bf16.f32", "sim:avx512");
 }
 
-/// The CPU gives the bits of a model for 2,000 dots of an operation.
+/// Checks that the CPU gives the bits of a model for 2,000 dots of an operation.
 #[track_caller]
 fn computes_as(op: &str, model: &str) {
     let mut input = String::new();

@@ -1,5 +1,5 @@
-//! Every way in which a device can fail costs the operation that was asked, has a name in the report, and is made up for
-//! when the run is resumed.
+//! Every way in which a device can fail costs only the operation that was running, is named in the report, and is made
+//! up for when the run is resumed.
 
 use std::{
     fs,
@@ -14,14 +14,14 @@ use mxprobe::report::{OperationReport, Outcome, Report};
 
 use super::{LIMIT, Said, mxprobe, say};
 
-/// The operations that are asked, of which the third is wrong.
+/// The operations that are probed; the third is wrong.
 const OPERATIONS: &str = "dot.m1n1k4.f32.*";
 const WRONG: &str = "dot.m1n1k4.f32.f16.f16.f32";
 
-/// Seconds that an operation may take: those that do not hang take milliseconds.
+/// The time limit of an operation, in seconds: those that do not hang take milliseconds.
 const SILENT: &str = "20";
 
-/// A report in a directory of its own.
+/// A report in a temporary directory.
 struct Saved {
     _directory: tempfile::TempDir,
     file: PathBuf,
@@ -51,7 +51,7 @@ impl Saved {
         serde_json::from_str(&fs::read_to_string(&self.file).unwrap()).unwrap()
     }
 
-    /// Goes on with a device that is not wrong any more; the report is complete then, and says that it was resumed.
+    /// Resumes the run with a device that is no longer wrong: the report is then complete and says that it was resumed.
     #[track_caller]
     fn completed(&self, left: usize) -> Report {
         let mut command = mxprobe(&["run", "--resume", self.path(), "-q"]);
@@ -64,7 +64,7 @@ impl Saved {
     }
 }
 
-/// Runs a device of which one operation is wrong.
+/// Runs the command on a device with one wrong operation.
 fn wrong_once(arguments: &[&str]) -> Said {
     mxprobe(arguments).env("MXPROBE_FAULT_ONLY", WRONG).output().unwrap().into()
 }
@@ -73,20 +73,20 @@ fn id(operation: &OperationReport) -> String {
     operation.operation.id.to_string()
 }
 
-/// Findings without what differs from run to run.
+/// An operation's findings as text, without its duration, which differs from run to run.
 fn findings(operation: &OperationReport) -> String {
     serde_json::to_string(&operation.findings).unwrap()
 }
 
-/// What a device says that is right.
+/// The report of a right device.
 fn right() -> Report {
     let saved = Saved::new();
     say(&saved.run("sim:fma-chain", &[])).ended(0);
     saved.report()
 }
 
-/// One operation of five is wrong in this way: the other findings are there, the report says it in these words, and it
-/// can be completed.
+/// Checks a device on which one operation of five has this fault: the report has the other findings and these words
+/// about the fault, and it can be completed.
 #[track_caller]
 fn costs_one_operation(fault: &str, words: &[&str]) {
     let saved = Saved::new();
@@ -207,7 +207,7 @@ pub(super) fn signal(name: &str, process: u32) {
     assert!(Command::new("kill").args([name, &process.to_string()]).status().unwrap().success());
 }
 
-/// The processes that a process started, by what `/proc` says.
+/// The children of a process, from `/proc`.
 #[cfg(target_os = "linux")]
 fn children(of: u32) -> Vec<u32> {
     let parent = |id: u32| state(id).map(|(_, parent)| parent);
@@ -215,7 +215,7 @@ fn children(of: u32) -> Vec<u32> {
     all.filter(|id| parent(*id) == Some(of)).collect()
 }
 
-/// The state of a process and its parent, or nothing, if it is gone.
+/// The state of a process and its parent; `None` if it is gone.
 #[cfg(target_os = "linux")]
 fn state(id: u32) -> Option<(char, u32)> {
     let text = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
@@ -234,7 +234,7 @@ fn a_killed_run_leaves_a_valid_report_and_no_process() {
     child.wait().unwrap();
     let deadline = Instant::now() + LIMIT;
     while state(workers[0]).is_some_and(|(state, _)| state != 'Z') {
-        assert!(Instant::now() < deadline, "the device's process goes on by itself");
+        assert!(Instant::now() < deadline, "the device's process outlives the run");
         sleep(Duration::from_millis(20));
     }
     let report = saved.report();
@@ -262,7 +262,7 @@ fn a_run_that_is_interrupted_ends_with_130_and_can_be_resumed() {
     }
 }
 
-/// Runs with files of at most so many blocks of 512 bytes; beyond, writing fails or, if `ends`, ends the program.
+/// Runs the command with files limited to this many blocks of 512 bytes; writing more fails or, if `ends`, kills it.
 #[cfg(target_os = "linux")]
 fn with_little_disk(blocks: usize, ends: bool, arguments: &[&str]) -> Said {
     let trap = if ends { "" } else { "trap '' XFSZ; " };
@@ -351,7 +351,7 @@ fn a_finished_report_is_left_as_it_is() {
     assert_eq!(fs::read(&saved.file).unwrap(), before);
 }
 
-/// The report of a run of `sim:amx` that was never asked anything, after a change.
+/// Checks that `--resume` refuses a changed report of a run of `sim:amx`, with these words, and keeps the file.
 #[track_caller]
 fn refused(change: impl Fn(&mut serde_json::Value), more: &[&str], words: &[&str]) {
     let saved = Saved::new();
@@ -367,7 +367,7 @@ fn refused(change: impl Fn(&mut serde_json::Value), more: &[&str], words: &[&str
     for word in words {
         assert!(said.err.contains(word), "`{word}` is not in: {}", said.err);
     }
-    assert_eq!(fs::read_to_string(&saved.file).unwrap(), text, "a report that is refused is left alone");
+    assert_eq!(fs::read_to_string(&saved.file).unwrap(), text, "a report that is refused is not changed");
 }
 
 #[test]
@@ -376,7 +376,7 @@ fn another_device_or_driver_is_refused_with_both_names() {
     refused(|report| report["device"]["fingerprint"] = "amx2".into(), &[], &["(amx2)", "sim:amx is ", "(amx)"]);
     let driver = serde_json::json!({"name": "NVIDIA", "version": "570.1", "api_version": "12.8"});
     refused(|report| report["device"]["driver"] = driver.clone(), &[], &["with NVIDIA 570.1", "without a driver"]);
-    refused(|report| report["device"]["emulated"] = true.into(), &[], &["sim:amx is no double"]);
+    refused(|report| report["device"]["emulated"] = true.into(), &[], &["sim:amx is not a double"]);
 }
 
 #[test]
@@ -384,7 +384,7 @@ fn a_report_that_cannot_be_gone_on_with_is_refused() {
     let without_plan = |report: &mut serde_json::Value| {
         report.as_object_mut().unwrap().remove("plan");
     };
-    refused(without_plan, &[], &["does not say what was to be asked of sim:amx"]);
+    refused(without_plan, &[], &["does not contain the plan of the run on sim:amx"]);
     refused(|report| report["time"]["start"] = "noon".into(), &[], &["cannot be resumed", "time.start", "`noon`"]);
     refused(|report| report["schema"] = "mxprobe-report/2.0".into(), &[], &["version 2"]);
     refused(|_| (), &["--op", "*"], &["--op"]);
@@ -414,7 +414,7 @@ fn the_report_is_whole_at_every_moment() {
     }
     child.wait().unwrap();
     look();
-    // How often it was looked at meanwhile is the machine's affair.
+    // The number of times that the file was read depends on the machine.
     assert!(sizes.is_sorted() && sizes.last().is_some_and(|all| *all > 100), "it grows: {sizes:?}");
 }
 

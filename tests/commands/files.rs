@@ -1,4 +1,4 @@
-//! What is done with files and with standard output: nothing that was learnt is lost, and nothing that was there.
+//! Files and standard output: no results are lost, and no existing file is damaged.
 #![cfg(unix)]
 
 use std::{
@@ -41,7 +41,7 @@ fn a_name_that_is_no_unicode_is_a_name() {
     assert!(said.out.starts_with("sim:amx"));
 }
 
-/// Probes two devices into a file, with this standard output, and returns how many of them are complete.
+/// Probes two devices into a file, with this standard output. Returns how many reports are complete and standard error.
 fn two_devices(stdout: impl Into<Stdio>, format: &str, code: i32) -> (usize, String) {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("two.json");
@@ -130,7 +130,7 @@ fn a_view_is_not_written_over_a_report_that_it_is_made_of() {
         vec!["compare", folder, "--out", text(&one)],
     ] {
         let said = say(&arguments).ended(2);
-        assert!(said.err.contains("is a report that is read, and would be lost"), "{arguments:?}: {}", said.err);
+        assert!(said.err.contains("is an input file, and would be overwritten"), "{arguments:?}: {}", said.err);
         assert_eq!(fs::read(&one).unwrap(), before);
     }
     let new = directory.path().join("new.html");
@@ -159,13 +159,13 @@ fn a_byte_order_mark_and_other_line_ends_are_read() {
         say_to(&["compare", "-", text(&file)], changed.as_bytes()).ended(0);
     }
     fs::write(&file, [0xff, 0xfe, b'{', 0, b'}', 0]).unwrap();
-    assert!(say(&["validate", text(&file)]).ended(2).err.contains("is no text in UTF-8"));
+    assert!(say(&["validate", text(&file)]).ended(2).err.contains("is not UTF-8 text"));
 }
 
 #[test]
 fn standard_input_is_one_report() {
     let said = say_to(&["compare", "-", "-"], b"{}").ended(2);
-    assert!(said.err.contains("`-` stands here twice"), "{}", said.err);
+    assert!(said.err.contains("`-` is given twice"), "{}", said.err);
 }
 
 #[test]
@@ -177,7 +177,7 @@ fn a_key_that_stands_twice_makes_a_report_invalid() {
     for key in ["\"schema\"", "\"probe\"", "\"os\""] {
         fs::write(&file, plain.replacen(key, &format!("{key}: \"x\", {key}"), 1)).unwrap();
         let said = say(&["validate", text(&file)]).ended(1);
-        let words = format!("the key `{}` stands twice in one object", key.trim_matches('"'));
+        let words = format!("the key `{}` appears twice in one object", key.trim_matches('"'));
         assert!(said.out.contains(&words), "{}", said.out);
         assert!(say(&["report", text(&file)]).ended(2).err.contains(&words));
     }

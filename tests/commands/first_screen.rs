@@ -1,4 +1,4 @@
-//! What a person sees first: a run on one screen, a comparison whose table comes first.
+//! The first screen: a run fits on one, and a comparison begins with its table.
 
 use serde_json::Value;
 

@@ -1,5 +1,5 @@
-//! Every command in every format: the same facts in each, pages that a browser and a screen reader can take, and what is
-//! refused.
+//! Every command in every format: the same facts in each, pages that work in browsers and screen readers, and formats
+//! that are refused.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,7 +13,7 @@ use super::{model_file, say, say_to};
 
 const OPERATION: &str = "mma.m16n8k16.f32.f16.f16.f32";
 
-/// Commands that end soon, and their exit codes; `FILE` stands for a file in a folder of the test's own.
+/// Quick commands and their exit codes; `FILE` is replaced by the name of a file in a temporary folder.
 const COMMANDS: [(&[&str], i32); 17] = [
     (&["identify", "--device", "sim:avx512", "--op", "dot.m1n1k2.s32.s16.s16.s32", "--out", "FILE.toml"], 0),
     (&["verify", "--device", "sim:a100", "--op", OPERATION, "--model", "a100", "--count", "1"], 0),
@@ -34,7 +34,7 @@ const COMMANDS: [(&[&str], i32); 17] = [
     (&["run", "--device", "sim:a100", "--op", OPERATION, "--probe", "order"], 0),
 ];
 
-/// What a command prints in a format; each is run once for all tests.
+/// The output of a command in a format; each is run once for all tests.
 #[track_caller]
 fn shown(arguments: &[&str], format: &str, code: i32) -> String {
     static KNOWN: Mutex<BTreeMap<String, String>> = Mutex::new(BTreeMap::new());
@@ -57,7 +57,7 @@ fn printed(arguments: &[&str], format: &str, code: i32) -> String {
     say(&given).ended(code).out.replace(path, "")
 }
 
-/// The words with a digit in them that do not change from run to run: how long something took does, and its rate.
+/// The words with a digit in them that do not change from run to run: all but durations and rates.
 fn facts(text: &str) -> BTreeSet<String> {
     let is_time = |word: Option<&&str>| word.is_some_and(|word| ["s", "ms", "µs", "µs:", "G"].contains(word));
     let mut found = BTreeSet::new();
@@ -65,7 +65,7 @@ fn facts(text: &str) -> BTreeSet<String> {
         let words = line.split([' ', ',', '(', ')', ';', '[', ']', '{', '}', '"', '×']);
         let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
         for (at, word) in words.iter().enumerate() {
-            // A rate follows a time.
+            // A rate follows its time.
             let is_measured = is_time(words.get(at + 1)) || at > 0 && is_time(words.get(at - 1));
             if word.contains(|letter: char| letter.is_ascii_digit()) && !is_measured {
                 found.insert(word.trim_end_matches([':', '.', '…']).to_owned());
@@ -75,7 +75,7 @@ fn facts(text: &str) -> BTreeSet<String> {
     found
 }
 
-/// The text of a page: without tags and styles, references as the letters they stand for.
+/// The text of a page: without tags and styles, character references replaced.
 fn text_of_html(page: &str) -> String {
     let mut text = String::new();
     let mut rest = page;
@@ -122,7 +122,7 @@ fn every_number_of_a_table_is_on_the_page_in_the_document_and_in_the_json() {
         let html = text_of_html(&shown(arguments, "html", code));
         let markdown = text_of_markdown(&shown(arguments, "markdown", code));
         let mut json: Value = serde_json::from_str(&shown(arguments, "json", code)).expect("JSON");
-        // Times and versions hold any number.
+        // Times and versions can contain any number.
         for name in ["tool", "time", "host"] {
             json.as_object_mut().unwrap().remove(name);
         }
@@ -131,7 +131,7 @@ fn every_number_of_a_table_is_on_the_page_in_the_document_and_in_the_json() {
         for fact in &facts {
             assert!(html.contains(fact.as_str()), "{arguments:?}: {fact} is not on the page: {html}");
             assert!(markdown.contains(fact.as_str()), "{arguments:?}: {fact} is not in the document: {markdown}");
-            // The JSON has numbers in full. Of dots that differ it has the bits, not places and decimals, and no trace.
+            // The JSON has numbers in full. For dots that differ it has only the bits: no places, decimals or trace.
             let is_near = |number: f64| numbers.iter().any(|known| (known - number).abs() <= 0.006 * number.abs());
             let is_in_json = texts.iter().any(|text| text.contains(fact.as_str())) || fact.parse().is_ok_and(is_near);
             let is_of_bits = !fact.starts_with("0x") || arguments[0] == "distinguish";
@@ -143,7 +143,7 @@ fn every_number_of_a_table_is_on_the_page_in_the_document_and_in_the_json() {
     }
 }
 
-/// Fails unless the page is well formed, and made so that it can be read with and without eyes and needs nothing else.
+/// Fails unless the page is well formed, accessible to screen readers, and self-contained.
 #[track_caller]
 fn is_sound(page: &str) {
     assert!(page.starts_with("<!doctype html>\n<html lang=\"en\">"), "{page}");
@@ -196,7 +196,7 @@ fn is_sound(page: &str) {
         assert!(ids.contains(target), "nothing is called {target}");
     }
     assert_eq!(headings.first(), Some(&1));
-    assert!(headings.windows(2).all(|pair| pair[1] <= pair[0] + 1), "a level is left out: {headings:?}");
+    assert!(headings.windows(2).all(|pair| pair[1] <= pair[0] + 1), "a heading level is skipped: {headings:?}");
 }
 
 #[test]
@@ -210,7 +210,7 @@ fn every_page_is_sound() {
     is_sound(&say(&trace).ended(0).out);
 }
 
-/// The records of a table for spreadsheets.
+/// The records of a CSV table.
 fn records(text: &str) -> Vec<Vec<String>> {
     let (mut records, mut record, mut field, mut is_quoted) = (Vec::new(), Vec::new(), String::new(), false);
     for letter in text.chars() {

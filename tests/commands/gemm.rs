@@ -4,7 +4,7 @@ pub(super) fn file(folder: &tempfile::TempDir, name: &str) -> String {
     folder.path().join(name).to_str().expect("the path is UTF-8").to_owned()
 }
 
-/// A NumPy file of format version 1.0, row-major.
+/// The bytes of a NumPy file of format version 1.0, row-major.
 pub(super) fn npy(descr: &str, shape: &str, data: &[u8]) -> Vec<u8> {
     let mut header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}");
     while !(10 + header.len() + 1).is_multiple_of(64) {
@@ -25,14 +25,14 @@ const A100: [&str; 4] = ["--device", "sim:a100", "--op", "mma.m16n8k16.f32.f16.f
 fn a_product_of_files_is_the_models_bit_for_bit() {
     let folder = tempfile::tempdir().unwrap();
     let [a, b, c, d] = ["a.npy", "b.npy", "c.npy", "d.npy"].map(|name| file(&folder, name));
-    // 1 2 | 3 -1 times 1 | 2^-24 plus 0.5 | 4, A as bits and B as values.
+    // (1 2 | 3 -1) times (1 | 2^-24) plus (0.5 | 4), with A as bits and B as values.
     std::fs::write(&a, npy("<u2", "(2, 2)", &halves(&[0x3c00, 0x4000, 0x4200, 0xbc00]))).unwrap();
     std::fs::write(&b, npy("<f2", "(2, 1)", &halves(&[0x3c00, 0x0001]))).unwrap();
     std::fs::write(&c, npy("<f4", "(2, 1)", &[0.5f32.to_le_bytes(), 4f32.to_le_bytes()].concat())).unwrap();
     let said = say(&[&["gemm"], &A100[..], &["--a", &a, "--b", &b, "--c", &c, "--out", &d]].concat()).ended(0);
     assert!(said.out.contains("D = A·B + C, 2×2 by 2×1"), "{}", said.out);
     let written = std::fs::read(&d).unwrap();
-    // 1 + 2^-23 + 0.5 is exact; beside 4, 24 bits below it are kept, and of 3 + 4 − 2^-24 the last term is lost.
+    // 1 + 2^-23 + 0.5 is exact. With a term of 4, 24 bits below it are kept: 3 + 4 − 2^-24 loses its last term.
     let values: Vec<u32> =
         written[written.len() - 8..].chunks(4).map(|bytes| u32::from_le_bytes(bytes.try_into().unwrap())).collect();
     assert_eq!(values, [0x3fc0_0001, 0x40e0_0000]);
@@ -179,7 +179,7 @@ fn what_does_not_fit_is_one_error_with_the_value_in_it() {
     std::fs::write(&wide, npy("<u4", "(3, 1)", &[0; 12])).unwrap();
     for (more, words) in [
         (&["--a", &a, "--b", &b, "--out", &d][..], "A has 3 columns, B 2 rows"),
-        (&["--a", &a, "--b", &wide, "--out", &d], "unsigned integers of 4 bytes, where the bits of f16 take 2"),
+        (&["--a", &a, "--b", &wide, "--out", &d], "unsigned integers of 4 bytes, but the bits of f16 take 2"),
         (&["--a", &a, "--b", "/nowhere.npy", "--out", &d], "/nowhere.npy"),
         (&["--a", &a, "--b", &a, "--out", "/nowhere/d.npy"], "`/nowhere/d.npy` cannot be written"),
         (&["--a", &a, "--b", &a, "--out", folder.path().to_str().unwrap()], "cannot be written: it is a directory"),
@@ -227,19 +227,20 @@ fn lines_below_the_range_of_the_format_are_scaled_whatever_their_exponents() {
 fn nan_payloads_go_through_as_the_unit_keeps_them() {
     let folder = tempfile::tempdir().unwrap();
     let [a, b, c, d] = ["a.npy", "b.npy", "c.npy", "d.npy"].map(|name| file(&folder, name));
-    // Two NaNs in A, quiet and signalling, each beside a 1; B is 1 and 0; C is a NaN and 0.
+    // A has two NaNs, quiet and signalling; B is 1; C is a NaN and 0.
     std::fs::write(&a, npy("<u2", "(2, 1)", &halves(&[0xffc1, 0x7f85]))).unwrap();
     std::fs::write(&b, npy("<u2", "(1, 1)", &halves(&[0x3f80]))).unwrap();
     let sums = [0x7fc1_2345u32, 0].map(u32::to_le_bytes).concat();
     let amx = ["--device", "sim:amx", "--op", "amx.m16n16k32.f32.bf16.bf16.f32", "--bits"];
-    // C as bits and as values is the same C.
+    // C is the same as bits and as values.
     for kind in ["<u4", "<f4"] {
         std::fs::write(&c, npy(kind, "(2, 1)", &sums)).unwrap();
         say(&[&["gemm"], &amx[..], &["--a", &a, "--b", &b, "--c", &c, "--out", &d]].concat()).ended(0);
         let written = std::fs::read(&d).unwrap();
         let bits: Vec<u32> =
             written[written.len() - 8..].chunks(4).map(|bytes| u32::from_le_bytes(bytes.try_into().unwrap())).collect();
-        // C before products; a signalling NaN is made quiet (docs of the model, measured on silicon).
+        // NaN in C come before those of products; a signalling NaN is made quiet (sources of the model, measured on
+        // silicon).
         assert_eq!(bits, [0x7fc1_2345, 0x7fc5_0000], "{kind}");
     }
 }
@@ -249,7 +250,7 @@ fn a_product_too_small_to_be_timed_has_no_rate() {
     let folder = tempfile::tempdir().unwrap();
     let out = file(&folder, "d.npy");
     let head = ["gemm", "--random", "1,1,1", "--out", &out];
-    // On a machine that is busy with other things even this may take long, and then it has a rate.
+    // On a busy machine even this may take long, and then has a rate.
     let is_short = || {
         let said = say(&[&head[..], &A100[..]].concat()).ended(0);
         let is_short = said.out.contains("µs: too short for a rate");
@@ -272,10 +273,10 @@ fn an_operation_with_block_scales_multiplies_and_is_not_lifted_besides() {
     let said = say(&[&head[..], &["--format", "json"]].concat()).ended(0);
     let value: serde_json::Value = serde_json::from_str(&said.out).unwrap();
     let error = value["error_componentwise"].as_f64().unwrap();
-    // An element of e4m3 is wrong by 2^-4 of itself at the most.
+    // The relative error of an element of e4m3 is at most 2^-4.
     assert!(error > 0.0 && error < 0.13, "{error}");
     let said = say(&[&head[..], &["--words", "2", "--lift", "4"]].concat()).ended(2);
-    assert!(said.err.contains("block scales lift small words: they are not lifted besides"), "{}", said.err);
+    assert!(said.err.contains("block scales already lift small words, which cannot be lifted as well"), "{}", said.err);
 }
 
 #[test]
@@ -298,7 +299,7 @@ const YARDSTICK: [&str; 9] =
     ["gemm", "--experiment", "yardstick", "--size", "96", "--rounds", "2", "--device", "cpu:0"];
 
 #[test]
-#[cfg_attr(not(any(avx512_bf16, amx_bf16)), ignore = "this CPU does not multiply bf16")]
+#[cfg_attr(not(any(avx512_bf16, amx_bf16)), ignore = "this CPU has no bf16 units")]
 fn a_library_that_is_not_there_is_named_beside_the_yardstick() {
     let output = mxprobe(&YARDSTICK).env("MXPROBE_BLAS", "/nowhere/libblas.so").output().unwrap();
     let said = super::Said::from(output).ended(0);
@@ -306,7 +307,7 @@ fn a_library_that_is_not_there_is_named_beside_the_yardstick() {
 }
 
 #[test]
-#[cfg_attr(not(all(any(avx512_bf16, amx_bf16), blas)), ignore = "this machine has no BLAS, or does not multiply bf16")]
+#[cfg_attr(not(all(any(avx512_bf16, amx_bf16), blas)), ignore = "this machine has no BLAS or no bf16 units")]
 fn the_library_of_the_machine_is_the_yardstick() {
     let said = say(&[&YARDSTICK[..], &["--format", "json"]].concat()).ended(0);
     let found: serde_json::Value = serde_json::from_str(&said.out).unwrap();

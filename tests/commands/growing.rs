@@ -1,4 +1,5 @@
-//! `verify` and `identify`: what they write grows with the run, and a device that fails costs the operation that was asked.
+//! `verify` and `identify`: their files grow with the run, and a device that fails costs only the operation that was
+//! running.
 
 use std::{
     fs,
@@ -12,13 +13,13 @@ use mxprobe::report::{IdentificationReport, VerificationReport, VerifiedOperatio
 
 use super::{LIMIT, Said, faults::signal, mxprobe};
 
-/// Operations of which the fourth is wrong.
+/// Operations; the fourth is wrong.
 const OPERATIONS: &str = "dot.m1n1k4.f32.*";
 const WRONG: &str = "dot.m1n1k4.f32.f16.f16.f32";
 const BEFORE: [&str; 3] =
     ["dot.m1n1k4.f32.bf16.bf16.f32", "dot.m1n1k4.f32.e4m3.e4m3.f32", "dot.m1n1k4.f32.e5m2.e5m2.f32"];
 
-/// What a command writes.
+/// The folder with a command's files.
 struct Written {
     folder: tempfile::TempDir,
 }
@@ -32,7 +33,7 @@ impl Written {
         self.folder.path().join(name)
     }
 
-    /// A command on a device of which one operation is wrong.
+    /// Starts a command on a device with one wrong operation.
     fn start(&self, command: &str, fault: &str) -> Child {
         let device = format!("fault:{fault}:fma-chain");
         let (report, model) = (self.path("report.json"), self.path("model.toml"));
@@ -101,7 +102,7 @@ fn a_report_survives_the_two_signals_of_timeout() {
         let mut child = written.start(command, "hang");
         written.wait(&mut child);
         let id = child.id().to_string();
-        // As `timeout` does: one signal right behind the other.
+        // As `timeout` does: two signals in quick succession.
         let twice = format!("kill -TERM {id}; kill -TERM {id}");
         assert!(std::process::Command::new("sh").args(["-c", &twice]).status().unwrap().success());
         let said = Said::from(child.wait_with_output().unwrap()).ended(130);
@@ -115,7 +116,7 @@ fn a_report_survives_the_two_signals_of_timeout() {
             assert!(report.model.is_some() && is_model(&written.path("model.toml")));
         }
     }
-    // One alone is enough.
+    // One signal is enough.
     let written = Written::new();
     let mut child = written.start("verify", "hang");
     written.wait(&mut child);

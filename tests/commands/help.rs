@@ -1,4 +1,4 @@
-//! `--help`: two examples of each command. That each is understood is tested beside them, in `src/cli/arguments/examples.rs`.
+//! `--help`: two examples of each command. Tests in `src/cli/arguments/examples.rs` check that each of them parses.
 
 use super::{say, say_to};
 
@@ -26,7 +26,7 @@ const COMMANDS: [&str; 21] = [
     "worker",
 ];
 
-/// The calls below `Examples:`.
+/// The command lines below `Examples:`.
 fn examples(help: &str) -> Vec<String> {
     let (_, below) = help.split_once("Examples:\n").expect("there are examples");
     let calls = below.lines().take_while(|line| !line.is_empty()).filter(|line| !line.starts_with("   "));

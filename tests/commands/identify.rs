@@ -1,4 +1,4 @@
-//! `identify`, `verify` and `run --expect`: what they print and write, and how they end.
+//! `identify`, `verify` and `run --expect`: their output, their files and their exit codes.
 
 use super::{model_file, say};
 

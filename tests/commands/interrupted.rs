@@ -1,4 +1,4 @@
-//! Ctrl-C: what was finished is kept, and `--resume` goes on to what would have come out without it.
+//! Ctrl-C: finished operations are kept, and `--resume` leads to the same result as without the interruption.
 
 use std::{
     fs,
@@ -13,10 +13,10 @@ use serde::de::DeserializeOwned;
 
 use super::{Said, mxprobe, say};
 
-/// Far above what anything here takes on a loaded machine.
+/// Much longer than anything here takes on a loaded machine.
 const LIMIT: Duration = Duration::from_secs(600);
 
-/// Moments after the first save at which Ctrl-C comes, in milliseconds: from at once to, on most machines, the end.
+/// The delays of Ctrl-C after the first save, in milliseconds: from none to, on most machines, the end of the run.
 const MOMENTS: [u64; 6] = [0, 3, 17, 90, 400, 1500];
 
 struct Folder(tempfile::TempDir);
@@ -36,7 +36,7 @@ fn read<T: DeserializeOwned>(path: &str) -> T {
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
-/// Starts a command, waits until this file is there, and presses Ctrl-C some time after that. Says whether it came in time.
+/// Starts a command, waits until this file exists, and sends Ctrl-C after a delay. Returns whether it came in time.
 fn interrupted(arguments: &[&str], file: &str, after: u64) -> bool {
     let mut child = mxprobe(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let deadline = Instant::now() + LIMIT;
@@ -45,7 +45,7 @@ fn interrupted(arguments: &[&str], file: &str, after: u64) -> bool {
         sleep(Duration::from_millis(1));
     }
     sleep(Duration::from_millis(after));
-    // It may have ended by now, and nobody hears the signal.
+    // The command may have ended before the signal.
     let _ = Command::new("kill").args(["-INT", &child.id().to_string()]).stderr(Stdio::null()).status().unwrap();
     let said = Said::from(child.wait_with_output().unwrap());
     assert!(matches!(said.code, Some(0 | 130)), "{said:?}");
@@ -53,7 +53,7 @@ fn interrupted(arguments: &[&str], file: &str, after: u64) -> bool {
     said.code == Some(130)
 }
 
-/// A report without times and without how it came about.
+/// A report without times, versions and requests, which differ between runs.
 fn findings(mut report: serde_json::Value) -> serde_json::Value {
     let fields = report.as_object_mut().unwrap();
     for name in ["time", "tool", "resumed", "model", "request"] {
@@ -157,7 +157,7 @@ fn another_device_or_model_or_file_is_not_resumed() {
     fs::write(&model, changed).unwrap();
     refused(&["verify", "--resume", &file], &["has changed since", "its SHA-256 was"]);
     fs::write(&model, text).unwrap();
-    // A device of the environment is not meant.
+    // The device from the environment is ignored.
     let mut command = mxprobe(&["verify", "--resume", &file, "-q"]);
     Said::from(command.env("MXPROBE_DEVICE", "sim:amx").output().unwrap()).ended(0);
     report["request"].take();

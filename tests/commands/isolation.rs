@@ -9,7 +9,7 @@ use mxprobe::report::{Outcome, Report};
 
 use super::{LIMIT, Said, mxprobe, say, say_to};
 
-/// Three operations of a device that fails. Whatever hangs does so for ever, so that its limit may be short.
+/// Probes three operations of a device that fails. Hangs are endless, so that their limit may be short.
 fn run(device: &str) -> (Said, Report) {
     let limit = if device.contains("hang") { "0.5" } else { "86400" };
     let said = say(&[
@@ -98,7 +98,7 @@ fn an_interrupted_run_writes_what_it_knows() {
     let arguments = ["run", "--device", "fault:hang", "--timeout", "3600", "--format", "json", "--out"];
     let mut command = mxprobe(&arguments);
     let child = command.arg(&file).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    // A report of a device that hangs exists before anything is asked, and nothing is ever added to it.
+    // The report of a device that hangs exists before the first operation, and nothing is ever added to it.
     let deadline = Instant::now() + LIMIT;
     while !file.exists() {
         assert!(Instant::now() < deadline, "the report was not begun");

@@ -1,4 +1,4 @@
-//! A run that is killed leaves a report and a journal, which readers read as one.
+//! A run that is killed leaves a report and a journal, which are read as one report.
 
 use std::{
     fs,
@@ -12,10 +12,10 @@ use mxprobe::report::Report;
 
 use super::{mxprobe, say};
 
-/// Far above what anything here takes on a loaded machine.
+/// Much longer than anything here takes on a loaded machine.
 const LIMIT: Duration = Duration::from_secs(600);
 
-/// Operations whose report is several times as long as what is written whole each time.
+/// Operations whose report is several times as long as what is rewritten each time.
 const RUN: [&str; 7] = ["run", "--device", "sim:h100", "--op", "mma.m16n8k16*", "-q", "--out"];
 
 fn report(path: &str) -> Report {
@@ -23,13 +23,13 @@ fn report(path: &str) -> Report {
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// What was learnt, without times.
+/// The operations of a report, without their durations.
 fn learnt(mut report: Report) -> serde_json::Value {
     report.operations.iter_mut().for_each(|operation| operation.duration_ns = 0);
     serde_json::to_value(report.operations).unwrap()
 }
 
-/// Kills a run once its journal has this many bytes more, and says how many operations the report and the journal have.
+/// Kills a run once its journal has this many bytes. Returns how many operations the report and the journal have.
 fn killed(path: &str, after_bytes: u64) -> Option<(usize, usize)> {
     let part = format!("{path}.part");
     let mut child = mxprobe(&[&RUN[..], &[path]].concat()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
@@ -62,7 +62,7 @@ fn a_run_that_is_killed_has_lost_no_operation_but_the_one_in_hand() {
         let file = path(&format!("{after}.json"));
         let Some((written, noted)) = killed(&file, after) else { continue };
         kills += usize::from(noted > 0);
-        // What a kill cut off in the middle is left out, as is a journal of another run.
+        // A line that the kill cut off is ignored, and so are lines of another run.
         let part = format!("{file}.part");
         let text = fs::read_to_string(&part).unwrap_or_default();
         let other =
@@ -82,13 +82,13 @@ fn a_run_that_is_killed_has_lost_no_operation_but_the_one_in_hand() {
     assert!(kills > 0, "no kill came in time");
 }
 
-/// What a process has written by all its files, as the system counts it.
+/// The bytes that a process has written to all its files, as the system counts them.
 #[cfg(target_os = "linux")]
 fn written_bytes(arguments: &[&str]) -> u64 {
     use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
     let mut child = mxprobe(arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let id = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
-    // What is counted is there until the process is waited for.
+    // The counters exist until the process is reaped.
     waitid(WaitId::Pid(id), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT).unwrap();
     let text = fs::read_to_string(format!("/proc/{}/io", child.id())).unwrap();
     assert!(child.wait().unwrap().success());

@@ -1,4 +1,4 @@
-//! `list`, `explain`, `completions`, and what is common to all commands.
+//! `list`, `explain`, `completions`, and the options common to all commands.
 
 use std::{io::Read, process::Stdio};
 
@@ -22,7 +22,7 @@ fn a_device_is_found_by_alias_and_by_a_part_of_its_name() {
         assert!(said.out.starts_with("sim:amx"), "{device}: {}", said.out);
     }
     let said = say(&["list", "--device", "sim:nvidia"]).ended(2);
-    assert!(said.err.contains("may mean") && said.err.contains("sim:v100"), "{}", said.err);
+    assert!(said.err.contains("` matches ") && said.err.contains("sim:v100"), "{}", said.err);
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn names_are_explained() {
     }
     assert!(say(&["explain", "E4M3"]).ended(0).out.contains("largest: 0x7e (4.48e2)"));
     assert!(say(&["explain", "ue8m0"]).ended(0).out.contains("NaN is every bit set"));
-    // Names as a report prints them: of a function, of an operation.
+    // Names as printed in reports: of a function, of an operation.
     assert!(say(&["explain", "function.dot4.serial"]).ended(0).out.starts_with("function.dot4 (probe)"));
     let said = say(&["explain", "coopmat.m8n8k8.f16.f16.f16.f16"]).ended(0).out;
     assert!(said.starts_with("coopmat.m8n8k8.f16.f16.f16.f16 (operation)\n"), "{said}");

@@ -1,4 +1,4 @@
-//! The command from the outside: what it prints, where, and its exit codes.
+//! The command from the outside: its output on each stream, and its exit codes.
 #![allow(missing_docs, clippy::print_stderr)]
 
 mod bad_input;
@@ -43,11 +43,11 @@ use std::{
     process::{Command, Output, Stdio},
 };
 
-/// For what would else wait for ever: far longer than anything here takes on a loaded machine.
+/// A limit for waits that might otherwise be endless: much longer than anything here takes on a loaded machine.
 #[cfg(feature = "fault-devices")]
 const LIMIT: std::time::Duration = std::time::Duration::from_secs(600);
 
-/// The program, with nothing of this process's environment that would change what it does.
+/// The program, without the variables of this process's environment that would change its behaviour.
 fn mxprobe(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_mxprobe"));
     command.args(arguments).stdin(Stdio::null());
@@ -57,7 +57,7 @@ fn mxprobe(arguments: &[&str]) -> Command {
     command
 }
 
-/// What a finished command said.
+/// The output of a finished command.
 #[derive(Debug)]
 struct Said {
     code: Option<i32>,
@@ -76,7 +76,7 @@ impl From<Output> for Said {
 }
 
 impl Said {
-    /// Fails with everything that was said unless the command ended so.
+    /// Fails, showing all output, unless the command ended with this exit code.
     #[track_caller]
     fn ended(self, code: i32) -> Self {
         assert_eq!(self.code, Some(code), "out:\n{}\nerr:\n{}", self.out, self.err);

@@ -16,7 +16,7 @@ use super::{
 const FAST: &str = "dot.m1n1k2.f32.bf16.bf16.f32";
 const SLOW: &str = "dot.m1n1k4.s32.u8.s8.s32";
 
-/// A measurement of a device: the time that the best, the middle and the longest sample took for 10^6 FLOP.
+/// A measurement of a device, from the times in ns of the best, the median and the longest sample for 10^6 FLOP.
 fn bench(name: &str, operations: &[(&str, [f64; 3])]) -> BenchReport {
     let measured = |(id, [best_ns, median_ns, worst_ns]): &(&str, [f64; 3])| Throughput {
         outcome: Outcome::Measured,

@@ -1,4 +1,4 @@
-//! `gemm`: errors by their parts, elements drawn as words, blocks by their count, bounds, fits and experiments on blocks.
+//! `gemm`: parts of errors, elements drawn as words, numbers of blocks, bounds, fits and experiments on blocks.
 
 use serde_json::Value;
 
@@ -13,7 +13,7 @@ const EXACT: [(&str, f64); 5] = [
     ("triple-bf16", 0.0),
 ];
 
-/// A product's JSON, of drawn matrices.
+/// The JSON of a product of random matrices.
 fn product(more: &[&str]) -> Value {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("d.npy");
@@ -130,7 +130,7 @@ fn errors_grow_below_their_bounds_and_beside_the_terms_of_table_2_1() {
             assert!((0.9..1.05).contains(&fits["any"]["exponent"].as_f64().unwrap()), "{fits}");
         }
     }
-    // Four lengths on two intervals.
+    // Four lengths, each on two intervals.
     assert!(EXACT.iter().all(|(name, _)| rows.iter().filter(|row| *row == name).count() == 8), "{rows:?}");
 }
 

@@ -1,4 +1,4 @@
-//! Devices by the names that people have for them.
+//! Devices by the names that people use for them.
 
 use super::{model_file, say, say_to};
 
@@ -77,7 +77,7 @@ fn an_unknown_name_is_answered_with_the_nearest() {
     assert!(said.err.starts_with("error: no device and no model `quantum`\n"), "{}", said.err);
 }
 
-/// The ids of the operations that a name means, by the probe that costs least.
+/// The ids of the operations that a name matches, from a run of the cheapest probe.
 #[track_caller]
 fn meant(device: &str, op: &str) -> Vec<String> {
     let said = say(&["run", "--device", device, "--op", op, "--probe", "specials.zero", "--format", "json"]);
@@ -127,7 +127,7 @@ fn distinguish_matches_operations_by_formats_and_k_across_vendors() {
     assert_eq!((&found["operation"], &found["verdict"]), (&id.into(), &"differ".into()));
     let of_other = found["counterpart"].as_str().expect("it is named").to_owned();
     assert!(of_other.starts_with("mfma.") && of_other.contains("k16.f32.f16.f16.f32"), "{of_other}");
-    // The witness is one of the second model's own operation too.
+    // The witness also holds for the second model's own operation.
     let said = say(&["distinguish", "h100", "mi300x", "--op", id]).ended(1);
     let dot = said.out.lines().find(|line| line.starts_with('{')).expect("a dot").to_owned();
     for (model, op) in [("h100", id), ("mi300x", of_other.as_str())] {

@@ -1,4 +1,4 @@
-//! What standard error says while a command works: at a terminal, and in a pipe.
+//! Progress on standard error: at a terminal, and in a pipe.
 
 use std::{fs::File, io::Read, process::Stdio, thread};
 
@@ -9,7 +9,7 @@ use rustix::{
 
 use super::{mxprobe, say};
 
-/// What a command writes to a terminal of so many columns that is its standard error.
+/// The text that a command writes to standard error if that is a terminal of this many columns.
 fn at_terminal(arguments: &[&str], columns: u16) -> String {
     let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&terminal).unwrap();
@@ -20,7 +20,7 @@ fn at_terminal(arguments: &[&str], columns: u16) -> String {
     let mut child = mxprobe(arguments).env("TERM", "xterm").stdout(Stdio::null()).stderr(side).spawn().unwrap();
     let reader = thread::spawn(move || {
         let mut text = Vec::new();
-        // The end is an error here, once the last one who writes has gone.
+        // Reading from a terminal ends with an error once the last writer has closed it.
         let _ = File::from(terminal).read_to_end(&mut text);
         String::from_utf8(text).unwrap()
     });

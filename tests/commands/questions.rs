@@ -1,4 +1,4 @@
-//! `distinguish` of more than two models, of properties of one and of algorithms over one, and ranges of exponents.
+//! `distinguish` on more than two models, on properties of one model, on algorithms, and with ranges of exponents.
 
 use std::fs;
 
@@ -17,7 +17,7 @@ fn json(arguments: &[&str], code: i32) -> Value {
     serde_json::from_str(&said.out).unwrap()
 }
 
-/// What `eval` makes of the dot of a record's evidence.
+/// The result of `eval` for a record's evidence.
 fn evaluated(model: &str, op: &str, evidence: &Value) -> Value {
     let dot = serde_json::json!({ "a": evidence["a"], "b": evidence["b"], "c": evidence["c"] }).to_string() + "\n";
     let said = say_to(&["eval", "--device", &format!("sim:{model}"), "--op", op], dot.as_bytes()).ended(0);
@@ -44,9 +44,9 @@ fn models_of_one_class_end_with_0_and_files_are_of_two_models_alone() {
     let said = say(&["distinguish", "a100", "l40s", "a100", "--op", A100]).ended(0);
     assert!(said.out.contains("1 class, all equal"), "{}", said.out);
     let said = say(&["distinguish", "a100", "l40s", "h100", "--op", A100, "--smt2", "/dev/null"]).ended(2);
-    assert!(said.err.contains("--smt2 takes two models, and there are 3"), "{}", said.err);
+    assert!(said.err.contains("--smt2 takes two models, but there are 3"), "{}", said.err);
     let said = say(&["distinguish", "a100", "--op", A100]).ended(2);
-    assert!(said.err.contains("`a100` alone"), "{}", said.err);
+    assert!(said.err.contains("only one model, `a100`"), "{}", said.err);
 }
 
 const AT_0: [&str; 6] = ["--exponents", "a=0..0", "--exponents", "b=0..0", "--exponents", "c=0..0"];
@@ -61,7 +61,7 @@ fn units_that_lose_nothing_in_a_range_of_exponents_are_proved_equal_there_by_com
     assert!(said.out.contains("every finite input with exponents of a in 0..0, b in 0..0, c in 0..0"), "{}", said.out);
     assert!(said.out.contains("were checked apart from the solver"), "{}", said.out);
     assert!(fs::read_to_string(&smt2).unwrap().contains("with exponents of a in 0..0"));
-    // With other exponents there is a dot, and it has them.
+    // In a wider range of exponents there is a dot, and its exponents are in the range.
     let wider = ["--exponents", "a=-8..0", "--exponents", "b=0..0", "--exponents", "c=0..0"];
     let said = say(&[&models[..], &wider].concat()).ended(1);
     let dot: Value = serde_json::from_str(said.out.lines().find(|line| line.starts_with('{')).unwrap()).unwrap();
@@ -79,7 +79,7 @@ fn ranges_of_exponents_that_say_nothing_are_refused_with_the_value() {
         ("a=16..20", "a=16..20: no value of f16 has such an exponent; its exponents are -24..15"),
         ("c=-400..-200", "c=-400..-200"),
         ("a=3..2", "the first exponent is above the last"),
-        ("d=1..2", "`d` is none of a, b and c"),
+        ("d=1..2", "`d` is not one of a, b and c"),
         ("a=1", "`a=1`"),
         ("a=1..x", "`a=1..x`"),
     ] {
@@ -119,19 +119,19 @@ fn without_a_name_all_seven_properties_are_asked_each_with_its_seconds() {
         assert!(heading.is_some_and(|line| line.contains("? (") && line.ends_with(" s)")), "{name}:\n{}", said.out);
     }
     assert!(said.out.contains("no dot can show products in reverse order: proved"), "{}", said.out);
-    // Integers have none of these; asked for one by name, that is an error.
+    // These properties do not apply to integers; asking for one by name is an error.
     let integers = "mma.m16n8k32.s32.s8.s8.s32";
     let said = say(&["distinguish", "h100", "--op", integers, "--property", "all"]).ended(0);
     assert_eq!(said.out.matches("does not apply").count(), 7, "{}", said.out);
     let said = say(&["distinguish", "h100", "--op", integers, "--property", "order"]).ended(2);
     assert!(said.err.contains("order does not apply to mma.m16n8k32.s32.s8.s8.s32 of h100"), "{}", said.err);
     let said = say(&["distinguish", "v100", "h100", "--op", V100, "--property", "order"]).ended(2);
-    assert!(said.err.contains("`--property` takes one model, and there are 2"), "{}", said.err);
+    assert!(said.err.contains("`--property` takes one model, but there are 2"), "{}", said.err);
     let said = say(&["distinguish", "v100", "--op", V100, "--property", "colour"]).ended(2);
     assert!(said.err.contains("colour"), "{}", said.err);
 }
 
-/// The inputs of table 5 of arXiv:2502.15999, b0 times 2^7.
+/// The inputs of table 5 of arXiv:2502.15999, with b0 times 2^7.
 const TABLE_5: &str = concat!(
     r#"{"a":["0x3b802000","0x38a9c000","2^-12","2^-12"],"b":["0x437fc000","0x3c38e000","2^-12","2^-12"],"#,
     r#""c":"2^-24"}"#
@@ -146,7 +146,7 @@ fn the_published_dot_is_one_on_which_ootomo_and_yokota_are_worse_and_a_simpler_o
     for part in ["d = 0x3f800001", "d = 0x3f800000", "off by 21201·2^-40", "off by 152273·2^-40"] {
         assert!(given.out.contains(part), "`{part}` is not in\n{}", given.out);
     }
-    // On the same dot the other one is not the worse one.
+    // On the same dot, the other algorithm is not worse.
     say(&[&WAYS[..], &["markidis"], &["--dot", TABLE_5]].concat()).ended(0);
     for worse in ["ootomo", "markidis"] {
         let report: Value = {
@@ -181,10 +181,7 @@ fn algorithms_are_refused_where_they_do_not_fit_with_the_reason() {
     let of = |model: &'static str, op: &'static str| ["distinguish", model, "--op", op];
     let two = ["--algorithm", "markidis", "--algorithm", "ootomo"];
     for (arguments, part) in [
-        (
-            [&of("v100", V100)[..], &["--algorithm", "markidis"]].concat(),
-            "two algorithms are compared, and 1 are named",
-        ),
+        ([&of("v100", V100)[..], &["--algorithm", "markidis"]].concat(), "two algorithms are needed, but 1 are given"),
         ([&of("v100", V100)[..], &["--algorithm", "strassen"]].concat(), "strassen"),
         ([&of("v100", V100)[..], &two, &["--worse", "single"]].concat(), "`--worse single`"),
         ([&of("v100", V100)[..], &two, &["--inputs", "f64"]].concat(), "f32 does not hold every value of f64"),

@@ -1,4 +1,4 @@
-//! Recipes: `gemm --recipe`, `explain --trace --recipe`, and recipes that are compared.
+//! Recipes: `gemm --recipe`, `explain --trace --recipe`, `distinguish` and `compare`.
 
 use std::fs;
 
@@ -41,7 +41,7 @@ fn an_element_is_traced_through_a_recipe() {
     let dot = r#"{"a":[1,1,1],"b":[0.5,1,448],"c":0}"#;
     let call = ["explain", "--trace", "--recipe", "cublaslt-sm89-fp8@slow-bf16", "--op", FP8, "--input", "scale_a=0.5"];
     let said = say(&[&call[..], &["--dot", dot]].concat()).ended(0);
-    // 449.5 is cut to 449.5 by 13 bits, times 0.5 is 224.75, and bf16 keeps 8 bits of it.
+    // 449.5 fits into 13 bits; times 0.5 it is 224.75, of which bf16 keeps 8 bits.
     assert!(said.out.ends_with("d = bf16 0x4361 = 0x1.c2p+7\n"), "{}", said.out);
     assert!(
         said.out.contains("f32(acc (f32 0x43e0c000 = 0x1.c18p+8) * f32 0x3f000000 = 0x1p-1, +0): 0x1.c18p+7"),
@@ -59,7 +59,7 @@ fn recipes_are_told_apart_with_a_dot_or_proved_equal_for_one_k() {
         ("recipe:cublaslt-sm89-fp8@fast-f32", "recipe:cublaslt-sm89-fp8@fast-split-serial-f32,slices=4");
     let said = compared(plain, split, &[]).ended(1);
     assert!(said.out.contains("same unit; the difference is split-K 1 against 4: "), "{}", said.out);
-    // What it shows is what a trace gives.
+    // A trace of the witness gives the same bits.
     let json: serde_json::Value =
         serde_json::from_str(&compared(plain, split, &["--format", "json"]).ended(1).out).unwrap();
     assert_eq!(json["verdict"], "differ");
@@ -87,7 +87,7 @@ fn what_does_not_fit_a_recipe_is_refused_in_one_sentence() {
     };
     let recipe = "cublaslt-sm89-fp8";
     for (said, wanted) in [
-        (gemm("no-such", &[]), "there is no recipe `no-such`; the recipes are cublaslt-sm89-fp8, "),
+        (gemm("no-such", &[]), "unknown recipe `no-such`; the recipes are cublaslt-sm89-fp8, "),
         (gemm("./no-such.toml", &[]), "cannot read the recipe file `./no-such.toml`"),
         (gemm(&format!("{recipe}@quick"), &[]), "recipe cublaslt-sm89-fp8 has no case `quick`; its cases are "),
         (gemm(&format!("{recipe}@fast-f32,slices=2"), &[]), "case fast-f32 has no parameter `slices`; it has none"),
@@ -108,5 +108,5 @@ fn what_does_not_fit_a_recipe_is_refused_in_one_sentence() {
         assert!(said.contains(wanted), "{wanted}\n{said}");
     }
     let said = say(&["compare", "recipe:cublaslt-sm89-fp8@fast-f32", "h100"]).ended(2);
-    assert!(said.err.contains("`h100` is not a recipe, and recipes are compared with recipes"), "{}", said.err);
+    assert!(said.err.contains("`h100` is not a recipe, but recipes are only compared with recipes"), "{}", said.err);
 }

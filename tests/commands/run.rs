@@ -1,4 +1,4 @@
-//! `run`: which devices, where reports go.
+//! `run`: the choice of devices, and the files of reports.
 
 use std::fs;
 
@@ -110,7 +110,7 @@ fn of_the_models_one_is_probed_unless_all_are_asked_for() {
 
 #[test]
 fn a_backend_without_a_device_is_exit_code_3_with_the_reason() {
-    // No loader is at this path, and no driver either: either is a reason.
+    // The loader or its driver is missing; either is a reason.
     let said: super::Said = mxprobe(&["--backend", "vulkan"])
         .env("VK_DRIVER_FILES", "/nonexistent.json")
         .env("VK_ICD_FILENAMES", "/nonexistent.json")

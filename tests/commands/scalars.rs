@@ -1,4 +1,4 @@
-//! Scalar arithmetic from the outside: what the CPU that runs the tests does.
+//! Scalar arithmetic from the outside, on the CPU that runs the tests.
 #![cfg(target_arch = "x86_64")]
 
 use mxprobe::report::{FindingRecord, OperationReport, Report};
@@ -50,7 +50,7 @@ fn every_mode_of_the_control_word_is_found_to_do_what_it_asks() {
         report.operations.iter().filter(|operation| operation.operation.id.to_string().starts_with(&start)).count()
     };
     assert_eq!((modes("f32"), modes("f64")), (16, 16));
-    // AVX-512 FP16, where it is, goes its own way with subnormals.
+    // AVX-512 FP16, if present, treats subnormals differently.
     let wide = report.operations.iter().filter(|operation| operation.operation.id.d.bits() > 16);
     for operation in wide {
         let id = &operation.operation.id;
@@ -61,12 +61,12 @@ fn every_mode_of_the_control_word_is_found_to_do_what_it_asks() {
         for probe in ["function.add", "function.multiply", "function.divide"] {
             assert!(finding(operation, probe).is(direction), "{id} {probe}, asked for {word}");
         }
-        // A square root is never negative: no input tells RD from RZ.
+        // A square root is never negative, so that no input tells RD from RZ.
         let root = if matches!(direction, "RZ" | "RD") { "RZ or RD" } else { direction };
         assert!(finding(operation, "function.square_root").is(root), "{id}, asked for {word}");
         assert!(finding(operation, "subnormals.inputs").is(if id.has("daz") { "zero" } else { "read" }), "{id}");
         let results = &finding(operation, "subnormals.results").value;
-        // VCVTPS2PH keeps subnormal results whatever the control word says.
+        // VCVTPS2PH keeps subnormal results regardless of the control word.
         let flushed = results.as_ref().is_some_and(|value| value == "zero" || value == "differs");
         assert_eq!(flushed, id.has("ftz"), "{id}: {results:?}");
     }

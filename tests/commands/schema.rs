@@ -1,4 +1,4 @@
-//! What is printed validates against the schema that is printed.
+//! The command's JSON validates against the schemas it prints.
 
 use std::fs;
 
@@ -79,7 +79,7 @@ fn an_invalid_report_is_refused_with_path_and_reason() {
         let finding = findings.iter_mut().find(|finding| finding["evidence"][0]["d"].is_string()).unwrap();
         finding["evidence"][0]["d"] = json!("0x0");
     });
-    assert!(said.ended(1).out.contains("evidence[0].d: `0x0` is no f32"));
+    assert!(said.ended(1).out.contains("evidence[0].d: `0x0` is not valid f32"));
     let said = changed(|report| {
         let again = report["operations"][0].clone();
         report["operations"].as_array_mut().unwrap().push(again);

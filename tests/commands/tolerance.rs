@@ -1,4 +1,4 @@
-//! `tolerance` and `check`: bounds, intervals, elements that lie outside, exit codes, and what is refused.
+//! `tolerance` and `check`: bounds, intervals, elements outside of them, exit codes, and errors.
 #![allow(
     clippy::float_cmp,
     clippy::cast_possible_truncation,
@@ -29,7 +29,7 @@ fn a_bound_counts_what_is_truncated_and_says_how_near_the_worst_input_comes() {
     assert!((1.0..4.0).contains(&within), "{within}");
     let said = say(&[&["tolerance", "--k", "16", "--order", "chain", "--search", "5000"], &H100[..]].concat()).ended(0);
     assert!(said.out.contains("the worst of 5000 inputs comes within "), "{}", said.out);
-    // The bound of longer sums is larger, that of any order more so.
+    // The bound of longer sums is larger, and that of any order larger still.
     let of = |more: &[&str]| {
         let found = json(&[&H100[..], &["--search", "0"], more].concat());
         found["bound"]["relative_to_magnitudes"].as_f64().unwrap()
@@ -46,7 +46,7 @@ fn singles(values: &[f32]) -> Vec<u8> {
 fn elements_outside_of_their_intervals_are_named_with_their_distance() {
     let folder = tempfile::tempdir().unwrap();
     let [a, b, d, low, high] = ["a.npy", "b.npy", "d.npy", "low.npy", "high.npy"].map(|name| file(&folder, name));
-    // Two rows of 32: thirds, and ones of which every other one is negative; times ones and thirds.
+    // A has a row of 32 thirds and a row of alternating 1 and -1, B a column of ones and a column of thirds.
     let thirds: Vec<u8> = [0x3555u16; 32].iter().flat_map(|bits| bits.to_le_bytes()).collect();
     let signs: Vec<u8> = [0x3c00u16, 0xbc00].iter().cycle().take(32).flat_map(|bits| bits.to_le_bytes()).collect();
     std::fs::write(&a, npy("<f2", "(2, 32)", &[thirds, signs].concat())).unwrap();
@@ -56,7 +56,7 @@ fn elements_outside_of_their_intervals_are_named_with_their_distance() {
     let found = json(&[&H100[..], &files, &["--search", "0", "--low", &low, "--high", &high]].concat());
     let elements = found["elements"].as_array().unwrap();
     assert_eq!(elements.len(), 4);
-    // Sums of 32 thirds are exact in any order, as each fits the bits that are kept; those of their squares are not.
+    // Sums of 32 thirds are exact in any order, as all fit into the bits that are kept; those of their squares do not.
     let third = 1365.0 / 4096.0;
     let (of_thirds, of_squares) = (32.0 * third, 32.0 * third * third);
     let end = |at: usize, name: &str| elements[at][name].as_f64().unwrap();
@@ -75,7 +75,7 @@ fn elements_outside_of_their_intervals_are_named_with_their_distance() {
     let outside = zeros["outside"].as_array().unwrap();
     assert_eq!(outside.len(), 2);
     assert_eq!((&outside[0]["row"], &outside[1]["column"]), (&0.into(), &1.into()));
-    // Where one value is right there is no tolerance to count in.
+    // If only one value is admissible, the distance cannot be counted in tolerances.
     assert!(outside[0]["beyond"].as_f64().unwrap() > 10.0 && outside[0]["times_tolerance"].is_null(), "{outside:?}");
     assert!(outside[1]["times_tolerance"].as_f64().unwrap() > 1e3, "{outside:?}");
     let said = judge(&[right[0], 4.0, 0.0, f32::NAN], &[], 1).out;
@@ -112,7 +112,7 @@ fn what_cannot_be_bounded_or_read_is_refused_in_one_sentence() {
     std::fs::write(&b, npy("<f4", "(3, 1)", &singles(&[1.0, 1.0, 1.0]))).unwrap();
     for (more, what) in [
         (&["--a", &a, "--b", &b][..], "A[0, 1] is 1.0000000149011612e-1, which f16 does not hold exactly"),
-        (&["--a", &b, "--b", &b], "A is 3×1 and B is 3×1"),
+        (&["--a", &b, "--b", &b], "A is 3×1, but B is 3×1"),
         (&["--order", "every"], "every"),
         (&["--k", "0"], "0"),
     ] {

@@ -11,7 +11,7 @@ fn golden(name: &str) -> String {
     path.to_str().expect("the path is UTF-8").to_owned()
 }
 
-/// Runs in `tests/golden`, so that file names are the same everywhere, and compares with a file there.
+/// Runs the command in `tests/golden`, so that file names are the same everywhere, and compares its output with a file.
 #[track_caller]
 fn is_golden(arguments: &[&str], code: i32, name: &str) {
     let said: super::Said = mxprobe(arguments).current_dir(golden("")).output().expect("mxprobe starts").into();
@@ -37,7 +37,7 @@ fn every_view_of_a_report_is_as_it_was() {
 
 #[test]
 fn a_report_without_findings_says_so() {
-    // No operation of floating point answers a question about integers.
+    // Floating-point operations have no findings on integers.
     let run = ["run", "--device", "sim:v100", "--op", "mma.m8n8k4.f32.f16.f16.f32", "--probe", "integers.exact"];
     for more in [&[][..], &["--format", "markdown"], &["--format", "html"]] {
         let said = say(&[&run[..], more].concat()).ended(0).out;
@@ -79,7 +79,7 @@ fn a_report_equals_itself_and_a_second_run_of_its_model() {
     let run = ["run", "--device", "sim:a100", "--op", "mma.m16n8k16.f32.f16.f16.f32", "--format", "json"];
     let again = say(&run).ended(0).out;
     let said = say_to(&["compare", &golden("a100.json"), "-", "--format", "json"], again.as_bytes());
-    // The golden report has operations that this run did not ask: the device does not lack them.
+    // The golden report has operations that this run was not asked for: the device does not lack them.
     let comparison: Value = serde_json::from_str(&said.ended(0).out).unwrap();
     let found = &comparison["matches"][0];
     assert_eq!(found["dots"].as_array().unwrap().len(), 0, "{found}");
@@ -138,8 +138,8 @@ fn a_view_is_written_to_a_file_and_a_run_has_every_view() {
     }
 }
 
-/// What a file of unknown origin may hold: markup, escapes that move the cursor, formulas, marks that turn text around,
-/// huge words and numbers.
+/// Texts that a file of unknown origin may contain: markup, escapes that move the cursor, formulas, marks that reverse
+/// the direction of text, huge words and numbers.
 const HOSTILE: [&str; 6] = [
     "<script>alert(1)</script><img src=x onerror=alert(1)>\"'>&amp;",
     "\u{1b}[2J\u{1b}]0;title\u{7}\u{9b}31m\u{7f}\r\u{8}",
@@ -149,7 +149,7 @@ const HOSTILE: [&str; 6] = [
     "99999999999999999999999999999999999999999999999999999999999999999999999999999999999999999999999999999999999",
 ];
 
-/// Every text of a report but those whose form is checked.
+/// Prefixes every text of a report with a hostile one, except texts whose form is checked.
 fn poison(value: &mut Value, path: &str, next: &mut usize) {
     match value {
         Value::String(text) => {
@@ -235,7 +235,7 @@ fn is_harmless(view: &str, text: &str) {
     }
 }
 
-/// A Markdown document without its blocks of code, whose fences may be longer than three.
+/// A Markdown document without its code blocks, whose fences may be longer than three.
 #[track_caller]
 fn outside_of_fences(text: &str) -> String {
     let mut outside = String::new();
@@ -248,7 +248,7 @@ fn outside_of_fences(text: &str) -> String {
             Some(_) => {}
         }
     }
-    assert_eq!(fence, None, "a block of code stays open");
+    assert_eq!(fence, None, "a code block is not closed");
     outside
 }
 

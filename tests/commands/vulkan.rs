@@ -1,4 +1,4 @@
-//! Which devices are taken where a Vulkan driver computes in software. More is in `tests/drivers.rs`.
+//! The choice of devices if a Vulkan driver computes in software. See also `tests/drivers.rs`.
 
 use std::{
     path::{Path, PathBuf},
@@ -23,6 +23,6 @@ fn under(driver: &str, arguments: &[&str]) -> Said {
 #[cfg_attr(not(vulkan_drivers), ignore = "scripts/vulkan-drivers fetches the drivers")]
 fn a_driver_that_computes_in_software_is_left_out_unless_it_is_named() {
     let said = under("lavapipe", &["--probe", "self_test"]).ended(0);
-    assert!(said.err.contains("computes in software and is left out"), "{}", said.err);
+    assert!(said.err.contains("computes in software and is skipped"), "{}", said.err);
     assert!(!said.out.contains("vulkan:0"), "{}", said.out);
 }

@@ -1,4 +1,4 @@
-//! The fake CUDA driver in the place of the driver's library.
+//! Runs the command with the fake CUDA driver in place of the driver's library.
 #![allow(dead_code, reason = "each test takes what it needs")]
 
 use std::{
@@ -18,7 +18,7 @@ pub(crate) fn fake_driver() -> &'static Path {
     folder.path()
 }
 
-/// What the command said.
+/// The output of the command.
 pub(crate) struct Said {
     /// Its exit code.
     pub(crate) code: Option<i32>,
@@ -28,12 +28,12 @@ pub(crate) struct Said {
     pub(crate) err: String,
 }
 
-/// The command with the fake driver in the place of the driver's library, and with this environment.
+/// Runs the command with the fake driver in place of the driver's library, and with these environment variables.
 pub(crate) fn on_fake_driver(environment: &[(&str, &str)], arguments: &[&str]) -> Said {
     in_folder(fake_driver(), environment, arguments)
 }
 
-/// The same with the library of this folder.
+/// The same with the library in this folder.
 pub(crate) fn in_folder(folder: &Path, environment: &[(&str, &str)], arguments: &[&str]) -> Said {
     let mut command = Command::new(env!("CARGO_BIN_EXE_mxprobe"));
     command.args(arguments).stdin(Stdio::null()).env("LD_LIBRARY_PATH", folder);

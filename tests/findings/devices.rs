@@ -1,4 +1,4 @@
-//! Devices that no model file describes.
+//! Devices that no model file can describe.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -117,7 +117,7 @@ impl Scalars for Failing {
     }
 }
 
-/// A unit to which the codes of infinity and NaN are numbers: sums of them that are invalid elsewhere are zero.
+/// A unit that reads the codes of infinity and NaN as numbers: sums that are invalid elsewhere are zero.
 pub(crate) struct WithoutSpecials(pub(crate) Box<dyn Device>);
 
 impl Device for WithoutSpecials {

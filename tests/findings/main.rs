@@ -1,4 +1,4 @@
-//! Findings of units whose truth is known, where that truth is easily missed.
+//! Findings on units whose arithmetic is known, in cases that are easy to get wrong.
 #![allow(missing_docs)]
 
 mod devices;
@@ -35,12 +35,12 @@ fn found<'r>(report: &'r OperationReport, probe: &str) -> &'r FindingRecord {
     report.finding(probe).unwrap_or_else(|| panic!("no {probe}"))
 }
 
-/// What a finding says, or why it says nothing.
+/// A finding's statement, or the reason why it has none.
 fn words(finding: &FindingRecord) -> &str {
     finding.reason.as_deref().unwrap_or(&finding.statement)
 }
 
-/// An adder `s` that hands its sum to an adder `t`, which rounds it into `output`.
+/// An adder `s` whose sum an adder `t` rounds into `output`.
 fn two_adders(s: &str, output: &str) -> String {
     format!(
         r#"{s}
@@ -64,7 +64,7 @@ fn one_adder(fraction_bits: u32, output: &str, more: &str) -> String {
 #[test]
 fn a_narrow_result_rounded_by_way_of_f32_is_told_from_one_rounded_once() {
     let operation = |format: &str| format!("dot.m4n4k4.{format}.{format}.{format}.{format}");
-    // The grid of 23 bits ends where f32 does: it is the carries of the sum that push a bit below f32.
+    // A grid of 23 bits is as fine as f32: only the carries of the sum push a bit below f32.
     for format in ["f16", "bf16"] {
         for fraction_bits in [23, 24, 25, 31] {
             let once = invented("once", &one_adder(fraction_bits, format, ""), "s(all, c)", &operation(format));
@@ -101,7 +101,7 @@ fn a_sum_cut_to_any_width_before_it_is_rounded_is_not_rounded_once() {
 
 #[test]
 fn blocks_cut_toward_zero_before_a_rounded_sum_are_not_a_second_rounding_of_the_result() {
-    // Two instructions whose sums are cut to f32, and c added to nearest: no wider format is in between.
+    // The sums of two instructions are cut to f32, and c is added with rounding to nearest: no wider format in between.
     for id in ["mma.m16n8k16.f32.e4m3.e4m3.f32", "mma.m16n8k32.f32.e5m2.e4m3.f32"] {
         let report = report("h100", id);
         assert!(found(&report, "rounding.result").is("RNE"));
@@ -112,7 +112,7 @@ fn blocks_cut_toward_zero_before_a_rounded_sum_are_not_a_second_rounding_of_the_
 
 #[test]
 fn a_unit_of_one_product_shows_whether_it_rounds_once_by_a_product_of_two_significands() {
-    // No sum of two terms carries far: one product has the tie and the bit below f32.
+    // A sum of two terms does not carry far, so that one product has the tie and the bit below f32.
     let exact = "output = \"f16\"\nrounding = \"nearest-even\"\nnan = \"0x7fff\"";
     let once = report_of(invented("fma", exact, "s(all, c)", "dot.m4n4k1.f16.f16.f16.f16"));
     assert!(found(&once, "rounding.once").is(true), "{}", words(found(&once, "rounding.once")));
@@ -132,7 +132,7 @@ fn tf32_sums_of_tensor_cores_are_not_monotone() {
         let report = report(name, id);
         let finding = found(&report, "monotone");
         assert!(finding.is(false), "{name} {id}: {}", words(finding));
-        // The witness: the same products, a larger c, and a smaller d, which the model gives again.
+        // The witness: the same products, a larger c, and a smaller d, which the model reproduces.
         let [below, above] = &finding.evidence[..] else { panic!("two dots: {:?}", finding.evidence) };
         assert_eq!((&below.a, &below.b), (&above.a, &above.b));
         let bits = |text: &str| u64::from_str_radix(text.trim_start_matches("0x"), 16).unwrap();
@@ -158,7 +158,7 @@ fn a_monotone_sum_has_no_witness_against_it() {
     for (name, adder) in [
         ("exact", adder("", "toward-zero")),
         ("exact-nearest", adder("", "nearest-even")),
-        // So wide a grid that what is lost beside the larger c is less than c gains.
+        // So fine a grid that less is lost next to the larger c than c gains.
         ("wide", adder("fraction_bits = 60\nbelow = \"truncate\"\n", "toward-zero")),
         // A grid that does not follow the terms.
         ("fixed", adder("fraction_bits = 150\nexponent_floor = 127\nbelow = \"truncate\"\n", "toward-zero")),
@@ -174,7 +174,7 @@ fn a_monotone_sum_has_no_witness_against_it() {
 
 #[test]
 fn a_sum_that_is_monotone_in_c_goes_down_where_a_product_of_a_subnormal_number_grows() {
-    // Products alone are cut; c joins their sum where each addition is rounded to nearest.
+    // Only the products are cut; c is added to their sum with rounding to nearest.
     let adder = |exponent: &str| {
         two_adders(
             &format!(
@@ -202,7 +202,7 @@ fn a_sum_that_is_monotone_in_c_goes_down_where_a_product_of_a_subnormal_number_g
         let grown: Vec<usize> = (0..8).filter(|k| less[*k].to_bits() != more[*k].to_bits()).collect();
         assert!(below.c == above.c && grown.len() == 1 && less[grown[0]] < more[grown[0]], "{less:?} {more:?}");
         assert!(Format::F32.to_f64(bits(&below.d)) > Format::F32.to_f64(bits(&above.d)), "{finding:?}");
-        // Where products are renormalised, the exponents of their operands do not matter.
+        // If products are renormalised, the exponents of their operands do not matter.
         let report = probed("leading");
         let finding = found(&report, "monotone");
         assert_eq!(finding.outcome, Outcome::Inconclusive, "{formats}: {}", words(finding));
@@ -224,8 +224,9 @@ fn carry_bits_are_counted_from_the_exponent_that_the_unit_aligns_by_and_beyond_t
         let finding = found(&report, "carry");
         (finding.value.clone().unwrap_or_default(), words(finding).to_owned())
     };
-    // Four products below 4 and c below 2: the sum's leading bit is that of 2^4, the largest term's that of 2^1. Of
-    // renormalised products, the largest exponent is 1, and five terms need three bits, as N terms need log2 N, rounded up.
+    // Four products below 4 and c below 2: the sum's leading bit is that of 2^4, the largest term's that of 2^1. If
+    // products are renormalised, the largest exponent is 1, and five terms need three bits, as N terms need log2 N,
+    // rounded up.
     for enough in [None, Some(3)] {
         let (value, words) = carry("leading", enough);
         assert_eq!(
@@ -240,7 +241,7 @@ fn carry_bits_are_counted_from_the_exponent_that_the_unit_aligns_by_and_beyond_t
         serde_json::json!({ "enough": false, "bits": 2, "beyond_leading_bit": 2, "accumulator": "{3.24}" }),
         "{words}"
     );
-    // Of others it is 0: the same sum needs four bits above it.
+    // Otherwise it is 0, and the same sum needs four bits above it.
     for enough in [None, Some(4)] {
         let (value, words) = carry("operands", enough);
         assert_eq!(
@@ -259,7 +260,7 @@ fn carry_bits_are_counted_from_the_exponent_that_the_unit_aligns_by_and_beyond_t
         serde_json::json!({ "enough": false, "bits": 3, "beyond_leading_bit": 2, "accumulator": "{3.24}" }),
         "{words}"
     );
-    // Where no bit is lost at alignment, it does not show by which exponent a product is aligned.
+    // If no bit is lost at alignment, the exponent that a product is aligned by does not show.
     let exact = "output = \"f32\"\nrounding = \"toward-zero\"\nnan = \"0x7fffffff\"";
     let report = report_of(invented("exact", exact, "s(all, c)", "dot.m4n4k4.f32.f16.f16.f32"));
     let finding = found(&report, "carry");
@@ -274,7 +275,7 @@ fn carry_bits_are_counted_from_the_exponent_that_the_unit_aligns_by_and_beyond_t
 
 #[test]
 fn the_widest_addition_and_the_steps_of_c_are_not_said_to_be_the_same() {
-    // Two instructions of eight products each, and c outside of both.
+    // Two instructions of eight products each, and c added outside both.
     let emulated = report("h100", "mma.m16n8k16.f32.e4m3.e4m3.f32");
     let (at_once, blocks) = (found(&emulated, "order.products_at_once"), found(&emulated, "order.blocks"));
     assert!(at_once.is(8), "{at_once:?}");
@@ -291,7 +292,7 @@ fn the_widest_addition_and_the_steps_of_c_are_not_said_to_be_the_same() {
     assert_eq!(statement, "2 steps of 8 products each: p0…p7, then p8…p15");
     assert!(found(&blocked, "order.products_at_once").is(8));
 
-    // What a reader is told of the two.
+    // The explanations of the two probes.
     let entry = |name: &str| glossary::explain(name).into_iter().next().expect(name);
     assert!(!entry("order.products_at_once").how.contains("longest list of order.blocks"));
     let blocks = entry("order.blocks");
@@ -362,15 +363,15 @@ fn a_failed_question_reports_under_its_own_probes_names_and_keeps_what_it_had_fo
                 }
                 let is_open = |outcome| matches!(outcome, Outcome::Failed | Outcome::Skipped);
                 assert!(report.findings.iter().any(|finding| finding.outcome == Outcome::Failed), "{about}");
-                // What was found before the failure stands as it does in a report without one.
+                // The findings from before the failure are those of a report without one.
                 let before = report.findings.iter().take_while(|finding| finding.outcome != Outcome::Failed);
                 for (finding, other) in before.zip(&right.findings) {
                     assert_eq!(finding, other, "{about}");
                 }
-                // And every answer of that report is given, or said to be missing.
+                // And every answer of that report is given, or reported as missing.
                 let self_test = report.findings[0].outcome == Outcome::Failed;
                 for other in right.findings.iter().filter(|_| !self_test) {
-                    // Where an earlier question failed, a later one may have less to ask.
+                    // If an earlier question failed, a later one may have less to ask.
                     let Some(finding) = report.finding(&other.probe) else {
                         assert!(!error().is_device_lost(), "{about}: no {}", other.probe);
                         continue;

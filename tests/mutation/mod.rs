@@ -1,4 +1,4 @@
-//! Files with something wrong in them, the same ones in every run, and what must hold of whoever reads them.
+//! Damaged files, the same ones in every run, and a check that readers survive them.
 
 use std::{
     sync::{
@@ -11,22 +11,22 @@ use std::{
 
 use mxprobe_api::Random;
 
-/// How many files are read, all kinds together, where `MXPROBE_MUTATIONS` says nothing.
+/// The default number of files that are read, all kinds together.
 const FILES: u64 = 20_000;
 
-/// How many an ignored test reads, all kinds together.
+/// The number of files that an ignored test reads, all kinds together.
 pub(crate) const MANY: u64 = 100_000;
 
-/// A reader that has not come back after this long hangs.
+/// A reader that has not returned after this long hangs.
 const LONGEST: Duration = Duration::from_secs(600);
 
-/// How many files are read, all kinds together.
+/// The number of files to read, all kinds together, from `MXPROBE_MUTATIONS` if set.
 pub(crate) fn files() -> u64 {
     std::env::var("MXPROBE_MUTATIONS").ok().map_or(FILES, |text| text.parse().expect("MXPROBE_MUTATIONS is a number"))
 }
 
-/// Reads so many changed files, made from these in turn. Fails, with the number that makes the file again, where a
-/// reader panics or does not come back. The stack is that of a thread, a quarter of a process's own.
+/// Reads `count` damaged files, made from these in turn. Fails if a reader panics or does not return, with the number
+/// that reproduces the file. The stack is that of a thread, a quarter of the main thread's.
 pub(crate) fn survives(count: u64, whole: Vec<Vec<u8>>, read: impl Fn(&[u8]) + Send + 'static) {
     let now = Arc::new(AtomicU64::new(0));
     let seed = Arc::clone(&now);
@@ -44,12 +44,12 @@ pub(crate) fn survives(count: u64, whole: Vec<Vec<u8>>, read: impl Fn(&[u8]) + S
         if number != last {
             (last, since) = (number, Instant::now());
         }
-        assert!(since.elapsed() < LONGEST, "file {number} is not read after {LONGEST:?}");
+        assert!(since.elapsed() < LONGEST, "file {number} is still being read after {LONGEST:?}");
     }
-    assert!(reader.join().is_ok(), "file {} is answered with a panic", now.load(Ordering::SeqCst));
+    assert!(reader.join().is_ok(), "the reader of file {} panicked", now.load(Ordering::SeqCst));
 }
 
-/// A text with one to three changes; the number says which.
+/// A text with one to three random changes, seeded by `number`.
 pub(crate) fn mutated(number: u64, whole: &[u8]) -> Vec<u8> {
     let mut changes = Changes(Random(number));
     let mut text = whole.to_vec();
@@ -130,7 +130,7 @@ impl Changes {
         }
     }
 
-    /// A part of a text, not longer than this.
+    /// A random part of a text, shorter than `longest`.
     fn part(&mut self, text: &[u8], longest: usize) -> std::ops::Range<usize> {
         let from = self.below(text.len());
         from..(from + self.below(longest)).min(text.len())
@@ -148,7 +148,7 @@ impl Changes {
         }
     }
 
-    /// Opens something many times, and closes it as often or not at all.
+    /// Opens a bracket or call many times, and closes it as often or not at all.
     fn nest(&mut self, text: &mut Vec<u8>, at: usize) {
         let times = [3, 60, 200, 1100, 20_000][self.below(5)];
         let calls = words(text, |byte| byte.is_ascii_alphanumeric() || b"_-(".contains(&byte));
@@ -169,7 +169,7 @@ impl Changes {
     }
 }
 
-/// Where runs of such bytes stand.
+/// The positions of runs of such bytes.
 fn words(text: &[u8], is_part: impl Fn(u8) -> bool) -> Vec<std::ops::Range<usize>> {
     let mut found: Vec<std::ops::Range<usize>> = Vec::new();
     for (at, byte) in text.iter().enumerate() {

@@ -1,5 +1,5 @@
-// Looks for what a reader would stumble over in pages that the test hands over as `pages`: [name, HTML, opened]. Each is laid out
-// as on a desk, a phone and paper, light and dark; what is wrong is left as text in the element `found`.
+// Checks the layout and contrast of the pages that the test passes as `pages`: [name, HTML, opened]. Each is laid out
+// for desk, phone and paper, light and dark; faults are written as text to the element `found`.
 const forms = [
   { name: "desk, light", width: 1440, height: 900 },
   { name: "desk, dark", width: 1440, height: 900, dark: true },
@@ -9,7 +9,7 @@ const forms = [
 ];
 const found = [];
 
-// Media are chosen by rewriting the rules that ask for them: one browser then shows every form.
+// Selects media by rewriting the media rules, so that one browser can show every form.
 function choose(doc, form) {
   for (const sheet of doc.styleSheets) {
     for (const rule of sheet.cssRules) {
@@ -31,7 +31,7 @@ function hidden(element) {
   return !element.checkVisibility();
 }
 
-// What a text occupies, without what its boxes that scroll hide.
+// The area that a text occupies, without the parts hidden by scrolling boxes.
 function visible(view, element, rect) {
   let { left, top, right, bottom } = rect;
   for (let at = element.parentElement; at; at = at.parentElement) {

@@ -1,10 +1,10 @@
-//! Pages in a browser: headless Chromium lays them out as on a desk, a phone and paper, light and dark, and looks for what a reader
-//! would stumble over. `MXPROBE_CHROMIUM` names another browser than `chromium`.
+//! Pages in a browser: headless Chromium lays them out for desk, phone and paper, light and dark, and checks layout and
+//! contrast. `MXPROBE_CHROMIUM` names a browser other than `chromium`.
 #![allow(missing_docs)]
 
 use std::{fs, path::Path, process::Command};
 
-/// Runs the command, and gives what it prints; a comparison ends with 1.
+/// Runs the command and returns its standard output; a comparison ends with 1.
 fn said(arguments: &[&str]) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_mxprobe")).args(arguments).output().expect("mxprobe starts");
     let error = String::from_utf8_lossy(&output.stderr);
@@ -12,14 +12,14 @@ fn said(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("a page is UTF-8")
 }
 
-/// A page: its name, its HTML, and whether it is looked at with every fold opened too.
+/// A page: its name, its HTML, and whether to check it also with every fold opened.
 type Sheet<'a> = (&'a str, String, bool);
 
-/// What is wrong with these pages, a sentence each. The browser starts once.
+/// The faults of these pages, one sentence each. The browser starts once.
 fn wrong(pages: &[Sheet<'_>]) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
     let page = folder.path().join("check.html");
-    // In a script of HTML no text begins an element.
+    // Escape `<`, because `</script>` in a page would end the script.
     let pages = serde_json::to_string(pages).unwrap().replace('<', "\\u003c");
     let check = include_str!("check.js");
     let html = format!(
@@ -47,7 +47,7 @@ fn is_right(pages: &[Sheet<'_>]) {
 }
 
 #[test]
-#[cfg_attr(not(chromium), ignore = "chromium is not there")]
+#[cfg_attr(not(chromium), ignore = "Chromium was not found")]
 fn a_page_that_overlaps_overflows_cuts_or_fades_its_text_is_found() {
     let broken = |body: &str| format!("<!doctype html><style>body {{ margin: 0 }}</style><body>{body}</body>");
     for (what, body) in [
@@ -64,7 +64,7 @@ fn a_page_that_overlaps_overflows_cuts_or_fades_its_text_is_found() {
     ] {
         let found = wrong(&[("broken", broken(body), false)]);
         let is_found = found.iter().any(|complaint| complaint.contains(what));
-        // A fold without a summary has one of the browser's own, which is text of no page.
+        // A fold without a summary gets one from the browser, which is not part of the page's text.
         assert!(is_found, "{what} in {body}: {found:?}");
     }
     is_right(&[(
@@ -75,7 +75,7 @@ fn a_page_that_overlaps_overflows_cuts_or_fades_its_text_is_found() {
 }
 
 #[test]
-#[cfg_attr(not(chromium), ignore = "chromium is not there")]
+#[cfg_attr(not(chromium), ignore = "Chromium was not found")]
 fn pages_are_readable_on_a_desk_a_phone_and_paper_in_light_and_dark() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
@@ -107,7 +107,7 @@ fn pages_are_readable_on_a_desk_a_phone_and_paper_in_light_and_dark() {
     ]);
 }
 
-/// The addresses that a page leads to, and the names by which it is reached inside.
+/// The targets of a page's links, and the ids of its elements.
 fn links(page: &str) -> (Vec<&str>, Vec<&str>) {
     let of = |attribute: &str| -> Vec<&str> {
         let parts = page.split(attribute).skip(1);
@@ -130,21 +130,21 @@ fn every_link_of_a_site_leads_somewhere_and_every_unit_and_format_has_a_page() {
         .collect();
     for (name, page) in pages.iter().filter(|(name, _)| name.ends_with(".html")) {
         let (to, _) = links(page);
-        assert!(!to.is_empty(), "{name} leads nowhere");
+        assert!(!to.is_empty(), "{name} has no links");
         for link in to {
             let (file, anchor) = link.split_once('#').unwrap_or((link, ""));
             let target = pages.get(if file.is_empty() { name.as_str() } else { file });
-            let target = target.unwrap_or_else(|| panic!("{name} leads to {link}, which is not there"));
-            assert!(anchor.is_empty() || links(target).1.contains(&anchor), "{name} leads to {link}");
+            let target = target.unwrap_or_else(|| panic!("{name} links to {link}, which does not exist"));
+            assert!(anchor.is_empty() || links(target).1.contains(&anchor), "{name}: {link} does not exist");
         }
         assert!(!page.contains("<script"), "{name}");
         assert!(
             name == "index.html" || pages["index.html"].contains(&format!("href=\"{name}\"")),
-            "nothing leads to {name}"
+            "nothing links to {name}"
         );
     }
     assert!(pages.contains_key("format-f16.html") && pages.contains_key("bits.svg"), "{:?}", pages.keys());
-    // Two reports of one device are one unit, the older one first, and what the driver changed is said.
+    // Two reports of one device are one unit, with the older one first and the changes of the driver.
     let unit: Vec<&String> = pages.keys().filter(|name| name.starts_with("vulkan-")).collect();
     let [unit] = unit[..] else { panic!("{:?}", pages.keys()) };
     let timeline = pages[unit].split("Over drivers</h2>").nth(1).unwrap();
@@ -152,11 +152,11 @@ fn every_link_of_a_site_leads_somewhere_and_every_unit_and_format_has_a_page() {
 }
 
 #[test]
-#[cfg_attr(not(chromium), ignore = "chromium is not there")]
+#[cfg_attr(not(chromium), ignore = "Chromium was not found")]
 fn a_site_of_models_is_readable() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().to_str().unwrap();
-    // Every model takes a minute.
+    // All models would take a minute.
     let models = ["v100", "a100", "h100", "l40s", "mi300x", "rdna3", "rdna4", "amx"];
     said(&[&["site", out][..], &models.map(|name| ["--model", name]).concat()].concat());
     let page = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap();
@@ -168,7 +168,7 @@ fn a_site_of_models_is_readable() {
         ("an H100", page("h100.html"), true),
         ("an RX 7900 XTX", page("rdna3.html"), false),
     ]);
-    // Ada keeps 13 fraction bits of fp8, as Hopper does; both are said.
+    // Ada keeps 13 fraction bits of fp8, as Hopper does; the pages name both.
     let fp8 = page("format-fp8.html");
     assert!(fp8.contains("from 13 fraction bits below the largest term (NVIDIA"), "{fp8}");
     assert!(page("h100.html").contains("Same arithmetic as"));

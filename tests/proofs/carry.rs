@@ -1,5 +1,5 @@
-//! The closed form for carry bits, checked by the solver where that is small: what it says suffices is proved to, and one
-//! bit fewer is refuted by a dot.
+//! The closed form for carry bits, checked by the solver on small units: its number of bits is proved to suffice, and
+//! one bit fewer is refuted by a dot.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use mxprobe::proof::{
 use mxprobe_api::OperationId;
 use mxprobe_models::Model;
 
-/// A unit of one addition.
+/// A model file of a unit with one addition.
 const UNIT: &str = r#"
 schema = "mxprobe-model/1"
 name = "unit"
@@ -37,7 +37,7 @@ basis = "assumed"
 source = "nobody"
 "#;
 
-/// Products, their format, fraction bits, exponent convention and what becomes of lower bits.
+/// The number of products, their format, the fraction bits, the exponent convention and the treatment of lower bits.
 type Case = (u32, &'static str, i32, &'static str, &'static str);
 
 fn model(case: Case, carry_bits: u32) -> (Model, OperationId) {
@@ -53,7 +53,7 @@ fn model(case: Case, carry_bits: u32) -> (Model, OperationId) {
     (Model::parse("unit.toml", &text, None).unwrap(), id)
 }
 
-/// Whether a model with so many carry bits is one with as many as may be.
+/// Whether a model with this many carry bits equals one with the maximum of 64.
 fn suffice(case: Case, carry_bits: u32) -> bool {
     let ((one, id), (other, _)) = (model(case, carry_bits), model(case, 64));
     let comparison = Comparison::new([&one, &other], &id).unwrap();
@@ -93,7 +93,7 @@ fn what_suffices_by_the_closed_form_is_proved_to_and_is_the_least_for_small_unit
 }
 
 #[test]
-#[ignore = "a minute: sums of up to 17 terms"]
+#[ignore = "takes a minute: sums of up to 17 terms"]
 fn what_suffices_by_the_closed_form_is_proved_to_and_is_the_least_for_larger_units() {
     for count in [5, 8, 12, 16] {
         for format in ["f16", "bf16", "e4m3", "e5m2"] {

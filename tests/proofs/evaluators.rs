@@ -1,4 +1,4 @@
-//! The evaluator over bits against the exact evaluator: the same code that builds formulas computes the same results.
+//! The bit-level evaluator, whose code also builds formulas, computes the same results as the exact evaluator.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use mxprobe::{
 use mxprobe_api::{Format, OperationId};
 use mxprobe_models::{Model, shipped};
 
-/// Fails where the evaluator over bits and the exact one differ on a dot.
+/// Fails if the bit-level evaluator and the exact one differ on a dot.
 fn agree(model: &Model, id: &OperationId, dots: impl Iterator<Item = Dot>) {
     let (unit, plan) = model.plan(id).unwrap();
     let arithmetic = Arithmetic { adders: &model.adders, unit, plan: &plan, id, bounds: &[], spare_bits: 0 };
@@ -67,7 +67,7 @@ fn in_a_range_of_exponents_the_narrower_circuit_computes_as_the_exact_evaluator_
         let mut counted = 0;
         for (at, dot) in Draw::new(&id, 5).take(600).enumerate() {
             let mut dot = conditions.moved(&id, dot);
-            // Zeros are in every range.
+            // Zeros satisfy every range of exponents.
             let place = at % dot.a.len();
             dot.a[place] = 0;
             if at % 5 == 0 {
@@ -87,7 +87,7 @@ fn in_a_range_of_exponents_the_narrower_circuit_computes_as_the_exact_evaluator_
     }
 }
 
-/// One operation for each unit and set of formats of a model, that of the smallest k.
+/// One operation for each unit and set of formats of a model: the one with the smallest k.
 pub(crate) fn representatives(model: &Model) -> Vec<&OperationId> {
     let mut chosen: BTreeMap<_, &OperationId> = BTreeMap::new();
     for (number, unit) in model.units.iter().enumerate() {
@@ -105,7 +105,7 @@ pub(crate) fn representatives(model: &Model) -> Vec<&OperationId> {
 fn every_unit_of_every_shipped_model_computes_as_the_exact_evaluator_does() {
     for model in shipped() {
         for id in representatives(model) {
-            // The exact sum of f64 products is four thousand bits wide.
+            // The exact sum of f64 products has four thousand bits.
             let dots = if id.a == Format::F64 { 3 } else { 200 / id.shape.k as usize };
             agree(model, id, Draw::new(id, 1).take(dots.max(12)));
         }
@@ -114,7 +114,8 @@ fn every_unit_of_every_shipped_model_computes_as_the_exact_evaluator_does() {
 
 #[test]
 fn units_that_round_half_up_at_alignment_compute_as_the_exact_evaluator_does() {
-    // To ten bits in groups of four, and once their sum is normalised. Products of f32 take the proving evaluator minutes.
+    // Rounds to ten bits in groups of four, and again after normalisation. With products of f32, the bit-level
+    // evaluator would take minutes.
     let model = Model::parse("ties-away", include_str!("../../models/tests/ties_away.toml"), None).unwrap();
     for id in model.operations.keys().filter(|id| id.a != Format::F32) {
         agree(&model, id, Draw::new(id, 3).take(400));
@@ -122,7 +123,7 @@ fn units_that_round_half_up_at_alignment_compute_as_the_exact_evaluator_does() {
 }
 
 #[test]
-#[ignore = "minutes: dots of every class for every operation of every variant"]
+#[ignore = "takes minutes: dots of every class for every operation of every variant"]
 fn every_operation_of_every_shipped_model_and_variant_computes_as_the_exact_evaluator_does() {
     for model in shipped() {
         let variants =

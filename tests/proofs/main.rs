@@ -1,4 +1,4 @@
-//! What is proved about models, and that the formulas it is proved with say what the exact evaluator computes.
+//! Proofs about models, and checks that their formulas agree with the exact evaluator.
 #![allow(missing_docs, clippy::print_stderr, clippy::print_stdout)]
 
 mod carry;

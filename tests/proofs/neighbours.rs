@@ -1,4 +1,4 @@
-//! Every model one parameter away from a shipped one is told from it, or proved to be equal.
+//! Every model that differs from a shipped one in one parameter is told apart from it or proved equal.
 
 use std::time::{Duration, Instant};
 
@@ -19,16 +19,17 @@ const BLOCKS: [(&str, &str); 3] = [
     ("h100", "mma.m16n8k16.f32.f16.f16.f32"),
 ];
 
-/// So that a question which is not decided fails, however loaded the machine is.
+/// A time limit that makes an undecided question fail, however loaded the machine is.
 const LIMIT: Duration = Duration::from_secs(3600);
 
-/// What the exact evaluator makes of a dot.
+/// The result of the exact evaluator for a dot.
 fn exactly(model: &Model, id: &OperationId, dot: &mxprobe::dots::Dot) -> u64 {
     let (unit, plan) = model.plan(id).unwrap();
     mxprobe_models::evaluate(&model.adders, unit, &plan, id, as_input(dot))
 }
 
-/// Decides every neighbour of a block with so many tries before the solver; how many differ, and how many are equal.
+/// Decides every neighbour of a block, with this many random tries before the solver. Returns how many differ and how
+/// many are equal.
 fn decide_all(name: &str, id: &str, tries: u64) -> (usize, usize) {
     let id: OperationId = id.parse().unwrap();
     let (base, neighbours) = neighbours(&mxprobe_models::load(name).unwrap(), &id).unwrap();
@@ -83,7 +84,7 @@ fn each_parameter_of_every_block_is_decided_by_search_and_solver() {
 }
 
 #[test]
-#[ignore = "a minute: every question goes to the solver"]
+#[ignore = "takes a minute: every question goes to the solver"]
 fn each_parameter_of_every_block_is_decided_by_the_solver_alone() {
     let counts = BLOCKS.map(|(name, id)| decide_all(name, id, 0));
     assert_eq!(counts, [(14, 1); 3]);

@@ -1,4 +1,4 @@
-//! What is proved of shipped models and their variants.
+//! Proofs about shipped models and their variants.
 
 use std::time::{Duration, Instant};
 
@@ -71,12 +71,12 @@ fn every_variant_of_a_shipped_model_is_told_from_it_on_an_operation() {
                 let end = Instant::now() + Duration::from_secs(3600);
                 comparison.rivals().search(1, tries, &Conditions::ANY, end).witness.is_some()
             };
-            // Exponents of zero terms take longer, and show in f16 results.
+            // Differences in the exponents of zero terms take longer to find, and show in f16 results.
             let any_of = |ids: &[&OperationId]| {
                 let mut f16 = ids.iter().filter(|id| id.d == Format::F16 && id.a == Format::F16);
                 ids.iter().any(|id| told(5_000, id)) || f16.any(|id| told(300_000, id))
             };
-            // One operation of each unit and set of formats almost always shows it.
+            // One operation of each unit and set of formats almost always shows the difference.
             let all: Vec<&OperationId> = model.operations.keys().collect();
             assert!(any_of(&representatives(model)) || any_of(&all), "{other}");
         }

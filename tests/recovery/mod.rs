@@ -1,10 +1,10 @@
-//! Whether a report says of a unit what its model says.
+//! Checks that a report of a unit agrees with the unit's model.
 
 use mxprobe::report::{FindingRecord, OperationReport, Outcome};
 use mxprobe_api::{Format, OperationId, Rounding, Subnormals};
 use mxprobe_models::{Adder, Choices, Class, Model, NanRules, Output, Plan, Term};
 
-/// The products that join c step by step, read off the plan.
+/// The products that are added to c in each step, from the plan.
 fn blocks(plan: &Plan) -> Vec<Vec<usize>> {
     fn below(plan: &Plan, term: Term) -> (Vec<usize>, bool) {
         match term {
@@ -53,7 +53,7 @@ pub(crate) struct Check<'a> {
 }
 
 impl Check<'_> {
-    /// Where the finding is measured it has this value.
+    /// Checks that a finding has this value if it is measured, and that it has not failed.
     pub(crate) fn is(&mut self, probe: &str, wanted: impl Into<serde_json::Value>) {
         let wanted = wanted.into();
         match self.report.finding(probe) {
@@ -100,7 +100,7 @@ pub(crate) fn differences(model: &Model, id: &OperationId, report: &OperationRep
         let proven = finding.outcome != Outcome::Measured
             || !finding.evidence.is_empty()
             || ["self_test", "order.blocks", "order.products_at_once", "instruction", "emulation"]
-                // One product and c: there is one tree.
+                // With one product and c there is only one tree.
                 .contains(&finding.probe.as_str())
             || id.shape.k == 1 && finding.probe == "order.tree";
         if !proven {
@@ -148,12 +148,12 @@ pub(crate) fn differences(model: &Model, id: &OperationId, report: &OperationRep
                     check.wrong.push(format!("{}: specials.nan is {finding}", check.name));
                 }
             }
-            // The adder that products meet first, with two terms or more.
+            // The first adder with two terms or more that takes a product.
             let first = plan
                 .nodes
                 .iter()
                 .find(|node| node.terms.len() >= 2 && node.terms.iter().any(|term| matches!(term, Term::Product(_))));
-            // A group that is summed exactly loses nothing; what takes its sum may.
+            // A group that is summed exactly loses nothing; the adder of its sum may.
             let of_first = first.map(|node| &model.adders[node.adder]).filter(|adder| !adder.grid.is_empty());
             let grid = of_first
                 .or_else(|| {
@@ -165,14 +165,14 @@ pub(crate) fn differences(model: &Model, id: &OperationId, report: &OperationRep
                 });
             match (grid, report.finding("alignment.fraction_bits").and_then(|finding| finding.value.as_ref())) {
                 (Some((adder, bits)), Some(value)) => {
-                    // Formats too narrow to reach the grid show a lower bound.
+                    // Formats too narrow to reach the grid give a lower bound.
                     match value.get("exact_over").and_then(serde_json::Value::as_i64) {
                         Some(seen) if seen <= i64::from(bits) => {}
                         _ => check.is("alignment.fraction_bits", bits),
                     }
                     check.is("alignment.below", adder.below.choice().name);
                 }
-                // Of two terms, a sum that is floored and one that is exact and rounded down are the same.
+                // For two terms, a floored sum and an exact sum rounded down are the same.
                 (None, Some(value)) if value.is_number() && !matches!(rounding, Rounding::Down | Rounding::Up) => {
                     check.wrong.push(format!("{}: alignment keeps {value} bits, and the model loses none", check.name));
                 }

@@ -1,4 +1,4 @@
-//! Status flags: what this CPU raises, and wrong ways to raise them.
+//! Status flags: those that this CPU raises, and wrong ways to raise them.
 
 use mxprobe::{
     report::{FindingRecord, Outcome},
@@ -8,19 +8,19 @@ use mxprobe_api::{Device, Elements, Error, Flag, Flags, Scalar, ScalarFunction, 
 
 use super::unit::{Change, Unit, device_around_its_unit};
 
-/// What is wrong with the flags.
+/// The fault in a unit's flags.
 #[derive(Clone, Copy, PartialEq)]
 enum Wrong {
     Nothing,
-    /// None is ever raised.
+    /// No flag is ever raised.
     Silent,
-    /// A product beyond the range raises inexact alone.
+    /// A product beyond the range raises only inexact.
     NoOverflow,
     /// Flags are never lowered.
     Sticky,
 }
 
-/// A unit of IEEE 754 whose flags are those of the values that go in and come out.
+/// A unit of IEEE 754 whose flags are derived from its operands and results.
 struct Flagged {
     unit: Unit,
     wrong: Wrong,
@@ -42,7 +42,7 @@ impl Scalars for Flagged {
     }
 }
 
-/// The flags of a sum, a product or a quotient of f32, by f64, which holds the exact sum and product.
+/// The flags of a sum, a product or a quotient of f32, computed in f64.
 fn raised(function: ScalarFunction, x: f32, y: f32) -> Flags {
     let signalling = |x: f32| x.is_nan() && x.to_bits() & 1 << 22 == 0;
     let (a, b) = (f64::from(x), f64::from(y));
@@ -63,7 +63,7 @@ fn raised(function: ScalarFunction, x: f32, y: f32) -> Flags {
         if narrow.is_infinite() {
             flags.push(Flag::Overflow);
         }
-        // A product is exact in f64, a quotient if it is in f32; of a sum the operands come back.
+        // A product is exact in f64, a quotient if it is exact in f32, a sum if subtracting gives the operands back.
         let is_lost =
             function == ScalarFunction::Add && ((d - a).to_bits() != b.to_bits() || (d - b).to_bits() != a.to_bits());
         if f64::from(narrow).to_bits() != d.to_bits() || is_lost {
@@ -110,7 +110,7 @@ fn found(device: &dyn Device, scalar: &Scalar) -> FindingRecord {
     report.finding("flags").unwrap().clone()
 }
 
-/// The functions among sums, products and quotients that are blamed.
+/// The functions among sums, products and quotients that the finding blames.
 fn blamed(wrong: Wrong) -> Vec<String> {
     let unit = Flagged { unit: Unit::new(Change::Nothing, &[]), wrong };
     let finding = found(&unit, &unit.members()[0]);
@@ -169,7 +169,7 @@ fn this_cpu_raises_the_flags_of_the_standard_by_sse_and_by_x87_but_for_signs_of_
         let value = finding.value.as_ref().unwrap();
         assert_eq!(value["otherwise"], otherwise, "{id}: {}", finding.statement);
         assert_eq!(value["denormal"], true, "{id}");
-        // Toward zero nothing is rounded up to the smallest normal value.
+        // With rounding toward zero, no result is rounded up to the smallest normal value.
         let tiny = value.get("underflow").and_then(|value| value.as_str());
         assert_eq!(tiny, (id != "scalar.f32.rz").then_some("after it is rounded"), "{id}");
         let divide = &value["by function"]["divide"];
@@ -177,7 +177,7 @@ fn this_cpu_raises_the_flags_of_the_standard_by_sse_and_by_x87_but_for_signs_of_
             assert!(divide.as_array().unwrap().iter().any(|raised| raised == flag), "{id}: {divide}");
         }
     }
-    // A plain expression leaves the conversion to integers, which saturates in Rust, to the compiler.
+    // In a plain expression the compiler decides how to convert to integers, which saturates in Rust.
     for id in ["scalar.f32", "scalar.f64"] {
         let scalar = scalars_of(device).iter().find(|scalar| scalar.id.to_string() == id).unwrap();
         let finding = found(device, scalar);

@@ -1,5 +1,5 @@
-//! The questions about scalar arithmetic find what a unit does, and blame nothing else: units of IEEE 754 with one thing
-//! changed.
+//! The probes of scalar arithmetic, on units of IEEE 754 with one thing changed: they find the change and blame nothing
+//! else.
 #![allow(missing_docs)]
 
 mod flags;
@@ -19,12 +19,12 @@ use mxprobe_api::{Device, Elements, Error, Scalar, ScalarFunction, Scalars};
 
 use unit::{Change, Unit, device_around_its_unit};
 
-/// What is found of the first mode of a device.
+/// Probes the first mode of a device.
 fn probed(device: &dyn Device) -> OperationReport {
     scalars::probe(device, &device.scalars().unwrap().members()[0], None, scalars::POINTS).into()
 }
 
-/// The answer to every question, as text.
+/// The answer of every probe, as text.
 fn answers(change: Change, mode: &[&str]) -> BTreeMap<String, String> {
     let unit = Unit::new(change, mode);
     let report = probed(&unit);
@@ -37,7 +37,7 @@ fn answers(change: Change, mode: &[&str]) -> BTreeMap<String, String> {
     report.findings.iter().map(|finding| (finding.probe.clone(), answer(finding))).collect()
 }
 
-/// What a unit answers otherwise than one that follows IEEE 754, but for the mean errors of dots.
+/// The answers that differ from those of a unit that follows IEEE 754, except for the mean errors of dots.
 fn differences(change: Change) -> Vec<(String, String)> {
     let plain = answers(Change::Nothing, &[]);
     let changed = answers(change, &[]);
@@ -123,7 +123,7 @@ fn each_way_of_contracting_a_dot_product_is_recognised_and_named() {
     let rivals: Vec<&str> =
         finding.evidence.iter().flat_map(|dot| &dot.rivals).map(|rival| rival.answer.as_str()).collect();
     assert!(rivals.contains(&"RNE, separate"), "{rivals:?}");
-    // Contracted otherwise; of those that give the same bits one is named.
+    // Another contraction; the report names one of those that give the same bits.
     assert!(rivals.iter().any(|rival| rival.starts_with("RNE, fused")), "{rivals:?}");
 }
 
@@ -249,7 +249,7 @@ fn the_dot_of_the_largest_error_stands_beside_its_exact_sum() {
     let mut off = 0;
     for dot in evidence {
         let x: Vec<f64> = dot.a.iter().map(|text| f32::from_bits(bits(text)).into()).collect();
-        // Products of multiples of 2^-23 below 4, so that no bit of a product is lost, and few of the sum are.
+        // Products of multiples of 2^-23 below 4: f64 keeps every bit of a product and nearly every bit of the sum.
         let sum: f64 = (0..4).map(|at| x[at] * x[4 + at]).sum();
         #[allow(clippy::cast_possible_truncation, reason = "the conversion rounds to nearest")]
         let nearest = (sum as f32).to_bits();
@@ -269,7 +269,7 @@ fn a_sum_depends_on_the_number_of_threads_and_its_orders_are_those_that_are_name
     let value = finding.value.as_ref().unwrap();
     let error = |threads: &str| value[threads].as_str().unwrap().parse::<f64>().unwrap();
     assert!(value["differ"].as_u64().unwrap() > 32, "{value}");
-    // The tree's errors are those of seven additions, those of four threads of 33.
+    // The tree has the errors of seven additions, four threads have those of 33.
     assert!(error("128") < error("4"), "{value}");
     for evidence in &finding.evidence {
         let bits = |text: &str| f32::from_bits(u32::from_str_radix(&text[2..], 16).unwrap());
@@ -298,7 +298,7 @@ fn another_direction_is_found_and_a_mode_that_is_not_kept_is_named() {
     for probe in ["function.multiply", "function.divide"] {
         assert_eq!(found[probe], "RZ", "{probe}");
     }
-    // A square root is never negative: no input tells RD from RZ.
+    // A square root is never negative, so that no input tells RD from RZ.
     assert_eq!(found["function.square_root"], "RZ or RD");
     assert_eq!(found["mode"], "false");
     assert_eq!(answers(Change::Nothing, &["preserve"])["mode"], "true");
@@ -314,7 +314,7 @@ fn a_function_that_is_not_correctly_rounded_does_not_follow_a_direction() {
     // Conversions to integers go toward zero in every mode here.
     let said = report.finding("mode").unwrap().statement.clone();
     assert_eq!(said, "rne is not followed by divide (not correctly rounded in any direction), convert.s32");
-    // Of subnormals nothing is known of it.
+    // The inexact division says nothing about subnormals.
     let unit = Unit::new(Change::DivisionOff, &["preserve"]);
     report = probed(&unit);
     assert!(report.finding("mode").unwrap().is(true));

@@ -1,4 +1,4 @@
-//! Errors in units in the last place are found where they are, on a unit with errors that are known.
+//! Errors in units in the last place, measured on a unit with known errors.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use mxprobe_api::{
 };
 use serde_json::Value;
 
-/// Bits of an operand in, bits of the result out.
+/// A function from the bits of an operand to the bits of the result.
 type Call = fn(u32) -> u32;
 
 /// A unit whose one function is a sine.
@@ -52,7 +52,7 @@ impl Device for Sine {
     }
 
     fn execute(&self, operation: &Operation, _: &TileBatch) -> Result<Elements, Error> {
-        Err(Error::unsupported(format!("there is no {}", operation.id)))
+        Err(Error::unsupported(format!("{} does not exist", operation.id)))
     }
 
     fn scalars(&self) -> Option<&dyn Scalars> {
@@ -71,7 +71,8 @@ impl Scalars for Sine {
     }
 }
 
-/// The sine in f64, rounded: wrong nowhere in so few arguments but where f64 does not decide, which is once in 2^28.
+/// The sine in f64, rounded to f32. It is wrong only if f64 does not decide the rounding, once in 2^28 arguments, and
+/// so for none of the few here.
 fn sine(x: u32) -> u32 {
     #[allow(clippy::cast_possible_truncation, reason = "the rounding")]
     let value = f64::from(f32::from_bits(x)).sin() as f32;
@@ -141,7 +142,7 @@ fn a_nan_and_a_flushed_subnormal_are_counted_apart_from_errors() {
     let value = value.value.expect("an answer");
     assert_eq!(range(&value, "|x| ≥ 2^17")["wrong_specials"], 10_000);
     assert_eq!(range(&value, "|x| ≥ 2^17")["points"], 0);
-    // The largest subnormal number is 2^23 - 1 units, and a float has four digits of that.
+    // The largest subnormal number is 2^23 - 1 units, which rounds to 2^23.00.
     assert_eq!(range(&value, "subnormal x")["largest"], "2^23.00");
     assert!(number(&value["largest"]) <= 0.5, "{value}");
     assert_eq!(value["wrong_specials"], 10_000);

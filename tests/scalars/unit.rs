@@ -1,4 +1,4 @@
-//! A unit of scalar arithmetic: IEEE 754, with one thing changed.
+//! A scalar unit that computes as IEEE 754 asks, with one thing changed.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use mxprobe_api::{
     ScalarId, Scalars, TileBatch,
 };
 
-/// Makes a type with a `unit` a device that has the unit's operations and scalar functions of its own.
+/// Implements `Device` for a type with a field `unit`: operations are the unit's, scalar functions the type's own.
 macro_rules! device_around_its_unit {
     ($name:ty) => {
         impl mxprobe_api::Device for $name {
@@ -35,7 +35,7 @@ macro_rules! device_around_its_unit {
 }
 pub(crate) use device_around_its_unit;
 
-/// What differs from IEEE 754 with rounding to nearest.
+/// The difference from IEEE 754 with rounding to nearest.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Change {
     Nothing,
@@ -45,11 +45,11 @@ pub(crate) enum Change {
     DivisionOff,
     FmaNotFused,
     Contracted,
-    /// fma(a0, b0, p1) + fma(a2, b2, p3), and a serial sum that begins so.
+    /// fma(a0, b0, p1) + fma(a2, b2, p3), and a serial sum that begins in the same way.
     ContractedFirst,
     /// fma(a0, b0, p1) + fma(a3, b3, p2).
     ContractedMixed,
-    /// fma(a1, b1, p0) + (p2 + p3), and of a serial sum the last product alone.
+    /// fma(a1, b1, p0) + (p2 + p3), and in a serial sum only the last product fused.
     ContractedPartly,
     FmaInF64,
     CanonicalNan,
@@ -85,7 +85,7 @@ impl Unit {
         Self { info, operations: OperationSet::new(), scalars: vec![Scalar { id, functions }], change }
     }
 
-    /// A result as this unit writes it.
+    /// Applies this unit's changes to a result: flushed subnormals, canonical NaN.
     fn written(&self, value: f32) -> f32 {
         match self.change {
             Change::FlushResults | Change::TowardZeroFlushed if value.is_subnormal() => 0f32.copysign(value),
@@ -98,7 +98,7 @@ impl Unit {
         matches!(self.change, Change::TowardZero | Change::TowardZeroFlushed)
     }
 
-    /// Toward zero, from a value of f64: exact enough for products, quotients and roots.
+    /// Rounds a value of f64, toward zero if this unit does; f64 is exact enough for products, quotients and roots.
     fn rounded(&self, wide: f64) -> f32 {
         #[allow(clippy::cast_possible_truncation, reason = "the conversion rounds to nearest")]
         let near = wide as f32;
@@ -110,7 +110,7 @@ impl Unit {
 
     fn binary(&self, x: f32, y: f32, near: fn(f32, f32) -> f32, wide: fn(f64, f64) -> f64) -> f32 {
         if self.change == Change::FlushResults && x.is_finite() && y.is_finite() {
-            // Tiny is what is below the normal range once it is rounded as if there were no smallest exponent.
+            // A result is tiny if it is below the normal range when rounded with an unbounded exponent.
             let shift = 2f64.powi(64);
             #[allow(clippy::cast_possible_truncation, reason = "the conversion rounds to nearest")]
             let unbounded = f64::from((wide(x.into(), y.into()) * shift) as f32) / shift;
@@ -231,7 +231,7 @@ impl Device for Unit {
     }
 
     fn execute(&self, operation: &Operation, _: &TileBatch) -> Result<Elements, Error> {
-        Err(Error::unsupported(format!("there is no matrix unit here, and no {}", operation.id)))
+        Err(Error::unsupported(format!("this unit has no matrix operations, {} included", operation.id)))
     }
 
     fn scalars(&self) -> Option<&dyn Scalars> {

@@ -1,5 +1,5 @@
-//! Dots that lose as much as can be: one large term and many just below what is kept of it, of one sign or cancelling, down to
-//! subnormals and up to carries.
+//! Dots that lose as much as possible: one large term and many just below the bits that are kept, of one sign or
+//! cancelling, down to subnormals and up to carries.
 
 use std::{collections::BTreeSet, ops::Range};
 
@@ -12,10 +12,10 @@ use super::{
     units::{Unit, units},
 };
 
-/// Rows and columns of a product: so many dots squared.
+/// The number of rows, and of columns, of a product.
 const LINES: usize = 256;
 
-/// ±1.f · 2^exponent, or what the format holds of it.
+/// ±1.f · 2^exponent, as far as the format can represent it.
 fn value(format: Format, exponent: i32, fraction: usize, random: &mut Random, negative: bool) -> u64 {
     let bits = format.fraction_bits();
     let ones = (1u64 << bits) - 1;
@@ -30,11 +30,11 @@ fn exponents(format: Format) -> Range<i32> {
     float.exponents().0..float.max_exponent() + 1
 }
 
-/// A line of A or of B: a large element, whose exponent is told, among smaller ones.
+/// Draws a line of A or B: a large element among smaller ones. Returns the large element's exponent.
 fn line(format: Format, k: usize, random: &mut Random, bits: &mut Vec<u64>) -> i32 {
     let Range { start: low, end } = exponents(format);
     let high = end - 1;
-    // In the middle of the range, at its top, or at its bottom.
+    // In the upper half of the range, at its top, or at its bottom.
     let top = [random.between((low + high) / 2, high - 1), high - random.between(1, 3), random.between(low, low + 12)];
     let top = top[random.below(8).min(2) * random.below(2)].clamp(low, high);
     let gap = [0, random.between(0, 3), random.between(4, 30)][random.below(3)];
@@ -53,7 +53,7 @@ fn line(format: Format, k: usize, random: &mut Random, bits: &mut Vec<u64>) -> i
     top
 }
 
-/// Operands of LINES × LINES dots of k products.
+/// The operands of LINES × LINES dots of k products.
 struct Drawn {
     /// Row by row.
     a: Vec<u64>,
@@ -62,14 +62,14 @@ struct Drawn {
     product: Product,
 }
 
-/// Values of C that are drawn once for a product.
+/// The number of values of C that are drawn for a product.
 const VALUES: usize = 1 << 10;
 
 fn draw(id: &OperationId, k: usize, random: &mut Random) -> Drawn {
     let (mut a, mut b) = (Vec::new(), Vec::new());
     let tops = [(id.a, &mut a), (id.b, &mut b)]
         .map(|(format, bits)| (0..LINES).map(|_| line(format, k, random, bits)).collect::<Vec<_>>());
-    // Of the size of any product, or beside those that are there: far above them, with what they keep of one another, or below.
+    // As large as any product, or relative to the drawn ones: far above, where they overlap in the bits kept, or below.
     let Range { start: low, end } = exponents(id.c);
     let range = exponents(id.a).start + exponents(id.b).start..exponents(id.a).end + exponents(id.b).end;
     let range = range.start.max(low)..range.end.min(end).max(low + 3);
@@ -103,7 +103,7 @@ fn draw(id: &OperationId, k: usize, random: &mut Random) -> Drawn {
     Drawn { a, b, product: Product::new((LINES, LINES, k), of_a, of_b, c) }
 }
 
-/// How dots of a unit were judged.
+/// The numbers of a unit's dots by judgement.
 #[derive(Default)]
 struct Held {
     dots: usize,
@@ -111,7 +111,7 @@ struct Held {
     exactly: usize,
 }
 
-/// Holds so many dots of a unit against the tolerance of any order, and of a chain.
+/// Checks `dots` dots of a unit against the tolerance of any order, and of a chain.
 fn hold(unit: &Unit, k: usize, dots: usize, seed: u64) -> Held {
     let id = &unit.id;
     let order = if id.c == id.d { Order::Chain } else { Order::Given };
@@ -144,7 +144,7 @@ fn hold(unit: &Unit, k: usize, dots: usize, seed: u64) -> Held {
     held
 }
 
-/// The operations that are asked of the models: of floats of 32 bits or fewer, without block scales, of a few products.
+/// The operations tested: on floats of at most 32 bits, without block scales, with at most 64 products.
 fn asked() -> Vec<Unit> {
     let fits = |unit: &Unit| {
         let id = &unit.id;
@@ -208,7 +208,8 @@ fn what_lies_just_outside_is_never_taken_for_inside_by_sums_of_f64() {
     }
 }
 
-/// `MXPROBE_DOTS=N` of each model, or 100 million, shared by its operations; `MXPROBE_ONLY=NAME` asks the models whose names begin so.
+/// Checks `MXPROBE_DOTS=N` dots of each model, by default 100 million, divided among its operations;
+/// `MXPROBE_ONLY=NAME` selects models whose names begin with NAME.
 #[test]
 #[ignore = "takes long: cargo test --release --test tolerance -- --ignored --nocapture adversarial"]
 fn no_adversarial_dot_of_many_lies_outside() {

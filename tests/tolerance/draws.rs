@@ -1,4 +1,4 @@
-//! Products whose operands are drawn from the classes by which devices are compared.
+//! Matrix products with operands from the classes of dots that compare devices.
 
 use mxprobe::{dots::Draw, tolerance::Outside};
 use mxprobe_api::{Elements, GemmOperands, OperationId};
@@ -13,7 +13,7 @@ pub(crate) struct Product {
 }
 
 impl Product {
-    /// Of these operands, without scales.
+    /// A product of these operands, without scales.
     pub(crate) fn new(sizes: (usize, usize, usize), a: Elements, b: Elements, c: Elements) -> Self {
         Self { sizes, a, b, c, scales: None }
     }
@@ -28,7 +28,7 @@ impl Product {
         Self::new((1, 1, k), of(&self.a, a.collect()), of(&self.b, b.collect()), of(&self.c, c.to_vec()))
     }
 
-    /// Rows and columns of the dots of every class, joined along k; the element (i, i) has one drawn dot after another.
+    /// Rows and columns from dots of every class, joined along k; the element (i, i) consists of whole drawn dots.
     pub(crate) fn drawn(id: &OperationId, seed: u64, (m, n, k): (usize, usize, usize)) -> Self {
         let step = id.shape.sizes().2;
         let block = id.block_scale().map(|scale| scale.block);
@@ -45,7 +45,7 @@ impl Product {
             let ones = |length| Elements::from_bits(scale.format, vec![scale.format.one(); length]);
             (ones(m * blocks), ones(blocks * n))
         });
-        // Seeds of neighbours share no class at the same place.
+        // Consecutive seeds have different classes at the same place.
         let mut dots = Draw::new(id, seed).skip((seed * 5 % 64).try_into().unwrap());
         for line in 0..m.max(n) {
             for first in (0..k).step_by(step) {
@@ -72,7 +72,7 @@ impl Product {
                 }
                 if line < m && first == 0 {
                     for column in 0..n {
-                        // Every other C is a zero.
+                        // Every other C is zero.
                         if (line + column).is_multiple_of(2) {
                             found.c.set(line * n + column, dot.c);
                         }

@@ -1,11 +1,11 @@
-//! Sums on a grid that every addition keeps are exact in every order; one bit more, and they are not.
+//! Sums on a grid that every addition keeps are exact in every order; with one more bit they are not.
 
 use mxprobe::tolerance::{Interval, Order, Signs, Tolerance};
 use mxprobe_api::{Elements, Format, GemmOperands, Random};
 
 use super::units::Unit;
 
-/// The interval of the sum of products `a`·1 and c, as f64.
+/// The interval of the sum of c and the products `a`·1, as f64.
 fn interval(unit: &Unit, a: &[f64], c: f64) -> (f64, f64) {
     let id = &unit.id;
     let of = |format: Format, values: &[f64]| Elements::from_bits(format, values.iter().map(|x| format.from_f64(*x)));
@@ -31,7 +31,7 @@ fn whole_numbers_have_one_sum_until_they_have_more_bits_than_are_kept() {
         let a: Vec<f64> = (0..100).map(|_| f64::from(random.between(-8, 8))).collect();
         let sum: f64 = a.iter().sum();
         assert_eq!(interval(&unit, &a, 0.0), (sum, sum), "{id}");
-        // The largest exponent of all is that of c.
+        // c has the largest exponent.
         let (below, above) = (2f64.powi(kept), 2f64.powi(kept + 1));
         let positive: Vec<f64> = a.iter().map(|x| x.abs().max(1.0)).collect();
         let sum: f64 = positive.iter().sum();

@@ -1,4 +1,4 @@
-//! Tolerances: no result of a model lies outside of them, whatever the order, and errors come near to them.
+//! Tolerances: no result of a model lies outside of them, whatever the order, and errors come near their bounds.
 #![allow(missing_docs, clippy::print_stderr, clippy::needless_range_loop)]
 
 mod adversarial;
@@ -19,10 +19,10 @@ use mxprobe_api::GemmOperands;
 use draws::Product;
 use units::{Unit, units};
 
-/// How many products each test draws of a unit.
+/// The number of products that each test draws for a unit.
 const PRODUCTS: usize = 12;
 
-/// Holds results of a unit against its tolerances in an order; how many were judged.
+/// Checks results of a unit against its tolerances in an order, and returns how many were judged.
 fn hold(unit: &Unit, product: &Product, order: Order) -> usize {
     let operands = product.operands();
     let tolerance = Tolerance::new(&unit.model, &unit.id, operands.k, order)
@@ -50,7 +50,7 @@ fn no_result_of_a_model_lies_outside_of_what_its_order_allows() {
                 }
             }
         }
-        // Half of what is drawn may overflow.
+        // Up to half of the products drawn may overflow.
         assert!(judged > 30, "{}: {judged}", unit.name);
     }
 }

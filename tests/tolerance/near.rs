@@ -1,13 +1,13 @@
-//! How near errors come to their bounds.
+//! The tightness of bounds: how near the worst errors found come to them.
 
 use mxprobe::tolerance::{Order, Tolerance};
 
 use super::units::{Unit, units};
 
-/// The most by which a bound exceeds the worst error that is found.
+/// The largest allowed ratio of a bound to the worst error found.
 const FACTOR: f64 = 4.0;
 
-/// How near the worst of so many inputs comes; `None` if nothing is ever lost.
+/// The ratio of the bound to the worst error among `count` inputs; `None` if nothing is ever lost.
 fn within(unit: &Unit, k: usize, order: Order, count: usize) -> Option<f64> {
     let tolerance = Tolerance::new(&unit.model, &unit.id, k, order).unwrap();
     tolerance.worst(count, 1).map(|found| 1.0 / found.nearest)
@@ -22,7 +22,7 @@ fn the_worst_inputs_that_are_found_come_within_a_factor_of_four_of_the_bound() {
         ("h100", "wgmma.m64n8k32.f32.e4m3.e4m3.f32"),
         ("mi300x", "mfma.m16n16k16.f32.bf16.bf16.f32"),
         ("fma-chain", "dot.m1n1k4.f32.f32.f32.f32"),
-        // Products of few bits: c alone makes the grid coarse enough to lose some of them.
+        // Products of few bits: only c makes the grid coarse enough to lose some of them.
         ("b200", "tcgen05.m64n8k32.f32.e2m1.e2m3.f32"),
         ("b200", "tcgen05.m64n8k32.f16.e2m1.e2m1.f16"),
     ] {
@@ -37,7 +37,7 @@ fn the_worst_inputs_that_are_found_come_within_a_factor_of_four_of_the_bound() {
     }
 }
 
-/// Every unit; `MXPROBE_DOTS` inputs of each, `MXPROBE_ONLY=NAME` for some.
+/// Every unit, with `MXPROBE_DOTS` inputs of each; `MXPROBE_ONLY=NAME` selects units.
 #[test]
 #[ignore = "prints how near errors come in every unit: cargo test --release --test tolerance -- --ignored --nocapture every_unit"]
 fn the_bound_of_every_unit_is_near() {

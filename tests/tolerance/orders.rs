@@ -1,4 +1,4 @@
-//! Any order: random trees of operations and additions.
+//! Sums in any order: random trees of operations and additions.
 
 use mxprobe::tolerance::{Interval, Order, Tolerance};
 use mxprobe_api::{Elements, Format, Random};
@@ -6,7 +6,7 @@ use mxprobe_models::Dot;
 
 use super::{draws::Product, units::Unit};
 
-/// The products of a dot, which a tree takes in any order.
+/// The terms of a dot, which a tree adds in any order.
 struct Terms<'a> {
     unit: &'a Unit,
     a: Vec<u64>,
@@ -15,7 +15,7 @@ struct Terms<'a> {
 }
 
 impl Terms<'_> {
-    /// One operation on some products.
+    /// The result of one operation on some products.
     fn operation(&self, products: &[usize], c: u64) -> u64 {
         let step = self.unit.id.shape.sizes().2;
         let (mut a, mut b) = (vec![0; step], vec![0; step]);
@@ -32,7 +32,7 @@ impl Terms<'_> {
         for at in (1..order.len()).rev() {
             order.swap(at, random.below(at + 1));
         }
-        // Slices, each a chain; operations are full, or as full as it happens.
+        // Slices, each a chain of operations, which are full or filled at random.
         let most = [1, 8, 64, 512][random.below(4)];
         let (slices, full) = (1 + random.below(most), random.flip());
         let mut results: Vec<u64> = vec![0; slices];
@@ -85,7 +85,7 @@ fn a_thousand_orders_of_a_long_sum_are_inside_and_a_dropped_product_is_outside()
         results.sort_by(f64::total_cmp);
         results.dedup();
         assert!(results.len() > 20, "{}: orders differ in {} results only", unit.name, results.len());
-        // Without its largest product the sum is another one.
+        // Without its largest product the sum is outside.
         let size = |at: usize| (unit.id.a.to_f64(terms.a[at]) * unit.id.b.to_f64(terms.b[at])).abs();
         let largest = (0..k).max_by(|one, other| size(*one).total_cmp(&size(*other))).unwrap();
         assert!(size(largest) > element.down + element.up, "{}: {element:?}", unit.name);

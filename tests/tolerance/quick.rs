@@ -1,20 +1,20 @@
-//! Bounds in f64 for all dots of a product at once, with the errors of f64 counted in full: most dots are inside beyond doubt, and
-//! only the others are judged exactly.
+//! A fast check in f64 of all dots of a product, which accounts for the errors of f64 itself: it accepts most dots
+//! beyond doubt, and only the others need exact sums.
 
 use mxprobe::tolerance::{Bound, Sides, Signs, Tolerance};
 use mxprobe_api::{Decoded, Elements, Format};
 use mxprobe_models::Evaluator;
 
-/// Columns that are summed side by side.
+/// The number of columns summed side by side.
 const WIDTH: usize = 8;
 
-/// What a unit reads of an element.
+/// An element as a unit reads it.
 #[derive(Clone, Copy, Default)]
 struct Read {
     value: f64,
-    /// 2^(place of its lowest bit); infinite of 0.
+    /// 2^(place of its lowest bit); infinite for 0.
     lowest: f64,
-    /// 2^(exponent that it is aligned by); 0 of 0.
+    /// 2^(exponent that it is aligned by); 0 for 0.
     aligned: f64,
 }
 
@@ -38,7 +38,7 @@ impl Read {
     }
 }
 
-/// How a format is read: by a table, if it is short.
+/// Reads the elements of a format: from a table, if the format is narrow.
 struct Reader {
     format: Format,
     flush: bool,
@@ -57,9 +57,9 @@ impl Reader {
     }
 }
 
-/// What dots with, or without, a c may lose.
+/// How far a dot, with or without a c, may be off.
 struct Limits {
-    /// Without negative terms, without positive ones, and with both.
+    /// For dots without negative terms, without positive ones, and with both.
     relative: [Sides; 3],
     absolute: f64,
     along: f64,
@@ -79,7 +79,7 @@ impl Limits {
     }
 }
 
-/// What is seen of a dot without exact sums.
+/// The verdict on a dot without exact sums.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Seen {
     Inside,
@@ -91,22 +91,22 @@ enum Seen {
 /// Sums of a dot in f64.
 struct Sums {
     sum: f64,
-    /// What the sum lacks, if it is known.
+    /// The rounding error of the sum, if known: to be added to it.
     rest: f64,
     magnitudes: f64,
-    /// The most by which the sum with its rest, and the most by which the magnitudes differ from the exact ones.
+    /// Upper bounds on the errors of the sum with its rest, and of the magnitudes.
     errors: [f64; 2],
-    /// The power of two that products are aligned by, where it is known to be above their values.
+    /// The power of two that products are aligned by, if it is known to be above their values.
     aligned: f64,
-    /// What small products count for besides, where they are aligned by more than their values.
+    /// The additional weight of small products that are aligned by more than their values.
     more: f64,
-    /// Whether there are terms above, and below zero; where it is not known, those of which sums have a trace.
+    /// Whether there are terms above zero, and below zero; if not known, whether the sums show any.
     has: [bool; 2],
-    /// The lowest bit of all terms, or one that is no lower.
+    /// The lowest bit of all terms, or a higher one.
     lowest: f64,
 }
 
-/// a + b, and what is lost of it.
+/// a + b rounded, and its rounding error.
 fn two_sum(a: f64, b: f64) -> (f64, f64) {
     let sum = a + b;
     let of_b = sum - a;
@@ -114,7 +114,7 @@ fn two_sum(a: f64, b: f64) -> (f64, f64) {
 }
 
 impl Sums {
-    /// Term by term, with the rest of each addition.
+    /// Sums term by term, with the error of each addition.
     fn closely(row: &[Read], column: &[Read], c: Read) -> Self {
         let (mut sum, mut rest, mut magnitudes, mut all_lost) = (c.value, 0.0, c.value.abs(), 0.0);
         let (mut lowest, mut aligned, mut small): (f64, f64, usize) = (c.lowest, 0.0, 0);
@@ -133,7 +133,7 @@ impl Sums {
             }
         }
         let terms = (row.len() + 2) as f64;
-        // Sum and losses are exact together; what they differ by is what the sum of the losses loses.
+        // The sum and the losses together are exact, up to the rounding errors in the sum of the losses.
         let of_magnitudes = if magnitudes <= lowest * 2f64.powi(53) { 0.0 } else { magnitudes };
         let errors = [all_lost, of_magnitudes].map(|of| of * terms * 2f64.powi(-51));
         let more = aligned * small as f64;
@@ -141,7 +141,7 @@ impl Sums {
     }
 }
 
-/// 2^exponent, of normal values.
+/// 2^exponent, which must be a normal value.
 fn power(exponent: i32) -> f64 {
     f64::from_bits(u64::try_from(exponent + 1023).expect("a normal value") << 52)
 }
@@ -161,18 +161,18 @@ fn lowest_bit(value: f64) -> f64 {
 pub(crate) struct Judge {
     readers: [Reader; 4],
     limits: [Limits; 2],
-    /// 2^(bits that every addition keeps of its largest exponent, at the most).
+    /// 2^(fraction bits that every addition keeps below its largest exponent, at least).
     kept: f64,
-    /// A product of magnitude 2^128 or more is an infinity.
+    /// Whether a product of magnitude 2^128 or more is an infinity.
     overflows: bool,
 }
 
-/// How dots were judged.
+/// The verdicts on the dots of a product.
 #[derive(Default)]
 pub(crate) struct Judged {
-    /// Those that every value is admissible for.
+    /// The number of dots for which every value is admissible.
     pub(crate) unbounded: usize,
-    /// Those that exact sums have to judge.
+    /// The dots that exact sums have to judge.
     pub(crate) doubtful: Vec<usize>,
 }
 
@@ -192,7 +192,7 @@ impl Judge {
         }
     }
 
-    /// Dots of `k` products: A row by row, B column by column, C and D row by row.
+    /// Judges dots of `k` products: A row by row, B column by column, C and D row by row.
     pub(crate) fn judge(&self, k: usize, a: &[u64], b: &[u64], c: &Elements, d: &Elements) -> Judged {
         let [of_a, of_b, of_c, of_d] = &self.readers;
         let rows: Vec<Read> = a.iter().map(|bits| of_a.read(*bits)).collect();
@@ -203,7 +203,7 @@ impl Judge {
             of.chunks(k).map(lowest).collect::<Vec<_>>()
         };
         let (of_rows, of_columns) = (lines(&rows), lines(&columns));
-        // Eight columns beside one another, product by product.
+        // Eight columns side by side, product by product.
         let panels: Vec<[f64; WIDTH]> = (0..n / WIDTH)
             .flat_map(|panel| (0..k).map(move |at| (panel, at)))
             .map(|(panel, at)| std::array::from_fn(|column| columns[(panel * WIDTH + column) * k + at].value))
@@ -226,11 +226,11 @@ impl Judge {
                 for column in 0..WIDTH {
                     let line = panel * WIDTH + column;
                     let grid = (of_rows[row] * of_columns[line]).min(own[column].lowest);
-                    // All sums are whole numbers of the grid, of 53 bits at the most.
+                    // All sums are multiples of the grid, of at most 53 bits.
                     let is_exact = magnitudes[column] <= grid * 2f64.powi(53);
                     let error = if is_exact { 0.0 } else { magnitudes[column] * (k + 2) as f64 * 2f64.powi(-51) };
                     let (sum, magnitudes) = (sums[column], magnitudes[column]);
-                    // Were the terms on a coarser grid, so were their sums in f64.
+                    // If all terms were on a coarser grid, so would their sums in f64 be.
                     let lowest = lowest_bit(magnitudes).min(if sum == 0.0 { f64::INFINITY } else { lowest_bit(sum) });
                     let errors = [error; 2];
                     let has = [-sum, sum].map(|of_one_sign| magnitudes.to_bits() != of_one_sign.to_bits());
@@ -262,7 +262,7 @@ impl Judge {
         let larger = (0.5 * (magnitudes + sum)).max(0.5 * (magnitudes - sum));
         let at_least = if of_magnitudes == 0.0 { larger } else { larger * (1.0 - 2f64.powi(-40)) };
         if at_least > limits.largest {
-            // A product that is an infinity is one in every order.
+            // A product that is an infinity is one in every order of summation.
             let is_infinite = self.overflows && magnitudes >= 2f64.powi(127);
             return if is_infinite { Seen::Doubtful } else { Seen::Unbounded };
         }
@@ -277,7 +277,7 @@ impl Judge {
             return Seen::Inside;
         }
         let unit = power_below(at_least).max(aligned).max(limits.least);
-        // Terms on a grid that every sum keeps lose nothing.
+        // Terms on a grid that every sum keeps are added without loss.
         let is_off_grid = lowest < unit / self.kept;
         let within = |off: f64, side: f64| {
             let along = limits.along * (magnitudes + more) + side * limits.least;

@@ -1,4 +1,4 @@
-//! Every way to compute of every shipped model.
+//! One operation for each way to compute of every shipped model.
 
 use mxprobe_api::OperationId;
 use mxprobe_models::{Evaluator, Model, load, shipped};
@@ -27,7 +27,7 @@ impl Unit {
     }
 }
 
-/// One operation of each tree, of each pair of operands and format of D, of every model and variant: the smallest k.
+/// One operation for each tree, operand formats and format of D, of every model and variant: that of the smallest k.
 pub(crate) fn units() -> Vec<Unit> {
     let variants = |model: &'static Model| {
         let named = model.variants.keys().map(|name| load(&format!("{}@{name}", model.name)).unwrap());

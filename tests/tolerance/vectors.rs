@@ -1,4 +1,4 @@
-//! Measured dots are inside of what their unit's model allows.
+//! Measured dots are inside the tolerances of their unit's model.
 
 use std::collections::BTreeMap;
 

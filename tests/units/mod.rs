@@ -1,4 +1,4 @@
-//! Which operations of a model stand for all of them, and units that nobody has.
+//! Representative operations of a model, and invented units.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ pub(crate) fn operations(model: &Model) -> Vec<OperationId> {
     chosen
 }
 
-/// A unit that nobody has: the lines of its adder `s`, its tree over that adder, and its one operation.
+/// An invented unit from the lines of its adder `s`, its tree over that adder, and its one operation.
 pub(crate) fn invented(name: &str, adder: &str, tree: &str, operation: &str) -> Model {
     let text = format!(
         r#"

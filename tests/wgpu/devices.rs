@@ -1,4 +1,4 @@
-//! The cases; each runs in a process of its own, with the driver it names.
+//! The cases; each runs in its own process, with the driver it names.
 
 use std::time::Duration;
 
@@ -73,8 +73,8 @@ fn conforms() {
     assert_eq!(check_device(&device(), |_| true), []);
 }
 
-/// The first element that differs: but for the bits of a NaN, because of two NaNs that meet the one survives that the
-/// driver's compiler puts first, and that is another one in another kernel (*measured*: llvmpipe of Mesa 26.1).
+/// The first element that differs, apart from the bits of NaN: of two NaNs the one that the driver's compiler puts
+/// first survives, which varies between kernels (*measured*: llvmpipe of Mesa 26.1).
 fn difference(found: &Elements, wanted: &Elements) -> Option<usize> {
     assert_eq!((found.format(), found.len()), (wanted.format(), wanted.len()));
     let is_nan = |bits| matches!(found.format().decode(bits), Decoded::Nan { .. });
@@ -82,7 +82,7 @@ fn difference(found: &Elements, wanted: &Elements) -> Option<usize> {
     found.iter().zip(wanted.iter()).position(differs)
 }
 
-/// Directed and random dots of every class, each element of every tile.
+/// Compares directed and random dots of every class, at every element of every tile.
 fn same_matrices() {
     let (device, vulkan) = (device(), vulkan());
     for operation in device.operations().values() {
@@ -104,8 +104,8 @@ fn same_matrices() {
     }
 }
 
-/// Operands of any bits, and of moderate values, so that results are neither infinite nor NaN alone. Exponents are small: what
-/// becomes of others as integers is left open.
+/// Operands of random bits and of moderate values, so that not all results are infinite or NaN. Exponents of `Scale`
+/// are small, because the conversion of large ones to integers is not specified.
 fn operands(function: ScalarFunction, format: mxprobe_api::Format, calls: usize) -> Elements {
     let mut random = Random(u64::from(format.bits()) + function.arity() as u64);
     let draw = |at: usize| {
@@ -134,7 +134,7 @@ fn same_scalars() {
             compared += found.len();
         }
     }
-    // Of f16 and of f32 all that shaders have, of f64 one elementary function alone.
+    // All functions that shaders have for f16 and f32; for f64 only one elementary function.
     assert_eq!(compared, (26 + 26 + 19) * 50_021);
     let empty = call(
         &device,
@@ -149,7 +149,7 @@ fn large_batches() {
     let device = device();
     let operation = operation(&device, "coopmat.m8n8k8.f32.f16.f16.f32");
     let mut batch = TileBatch::zeros(&operation, 200_001);
-    // C is the number of the element, products are zero; finite as an f32, and not subnormal.
+    // C counts the elements, as f32 that are finite and not subnormal; products are zero.
     for (at, bits) in (0..batch.c.len()).zip(0x3f00_0000..) {
         batch.c.set(at, bits);
     }
@@ -171,7 +171,7 @@ fn time_limit() {
     let device = only(WgpuBackend::new().with_timeout(Duration::from_nanos(1)).devices());
     let operation = operation(&device, "coopmat.m8n8k8.f16.f16.f16.f16");
     let batch = TileBatch::zeros(&operation, 60_000);
-    // On a loaded machine the work may be over before anybody waits for it.
+    // On a loaded machine the work may be done before the wait begins.
     let error = (0..1000).find_map(|_| execute(&device, &operation, &batch).err()).expect("1 ns is not enough");
     assert!(error.is_timed_out() && error.to_string().contains("not finished within 1ns"), "{error}");
     let error = execute(&device, &operation, &batch).unwrap_err();
@@ -215,7 +215,7 @@ fn no_scalars() {
         for function in scalar.functions.keys() {
             let x = Elements::zeros(scalar.id.format, 3 * function.arity());
             let error = call(&device, scalar, *function, &x).unwrap_err();
-            // The shim's fences lie, and wgpu may notice it.
+            // The shim's fences signal without any work, and wgpu may notice it.
             let told = error.is_nothing_written() || error.is_device_lost() && error.to_string().contains("gave up");
             assert!(told, "{function} of {}: {error}", scalar.id);
         }

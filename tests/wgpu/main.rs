@@ -1,9 +1,10 @@
-//! The backend `wgpu` on real Vulkan drivers that need no GPU: lavapipe computes, and the bits are those of the backend
-//! `vulkan`; RADV on drm-shim enumerates, compiles and computes nothing.
+//! The `wgpu` backend on real Vulkan drivers that need no GPU: on lavapipe it gives the bits of the `vulkan` backend;
+//! RADV on drm-shim enumerates and compiles but computes nothing.
 //!
-//! Each case runs in a process of its own, this program started again through the drivers' `run`. Without the drivers,
-//! which `scripts/vulkan-drivers` unpacks, or without the features `wgpu` and `vulkan`, the cases are reported as ignored;
-//! with `MXPROBE_REQUIRE_VULKAN=1` missing drivers are a failure. Without the feature the command must say so.
+//! Each case runs in its own process: this program, started again through the drivers' `run` script. The cases are
+//! reported as ignored without the features `wgpu` and `vulkan`, and without the drivers (`scripts/vulkan-drivers`
+//! unpacks them); with `MXPROBE_REQUIRE_VULKAN=1` missing drivers are a failure. Without the feature the command must
+//! say so.
 #![allow(missing_docs)]
 
 #[cfg(all(feature = "wgpu", feature = "vulkan"))]
@@ -17,10 +18,10 @@ use std::{
 use libtest_mimic::{Arguments, Failed, Trial};
 use serde_json::Value;
 
-/// Names the case that a child process runs.
+/// The environment variable with the case that a child process runs.
 const CASE: &str = "MXPROBE_WGPU_CASE";
 
-/// One case: its name, the driver, more of the environment, and what runs in the child.
+/// One case: its name, the driver, additional environment variables, and the function to run in the child.
 struct Case {
     name: &'static str,
     driver: &'static str,
@@ -54,7 +55,7 @@ fn main() -> ExitCode {
     let there = runner.is_file();
     let built = cfg!(all(feature = "wgpu", feature = "vulkan"));
     let required = std::env::var_os("MXPROBE_REQUIRE_VULKAN").is_some_and(|value| value == "1");
-    let missing = format!("{} is not there: run scripts/vulkan-drivers", runner.display());
+    let missing = format!("{} is missing: run scripts/vulkan-drivers", runner.display());
     let mut trials = vec![
         Trial::test("the_drivers_are_there_where_they_are_required", move || {
             if required && built && !there { Err(missing.into()) } else { Ok(()) }
@@ -79,7 +80,7 @@ fn main() -> ExitCode {
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 
-/// A program under the drivers' `run`, with one driver and nothing of this environment's Vulkan.
+/// A program under the drivers' `run` script, with one driver and without this environment's Vulkan settings.
 fn under(runner: &Path, driver: &str, program: impl AsRef<std::ffi::OsStr>) -> Command {
     let mut command = Command::new(runner);
     for (name, _) in std::env::vars_os() {
@@ -103,7 +104,7 @@ fn command(runner: &Path, driver: &str, arguments: &[&str]) -> Result<Output, Fa
     Ok(under(runner, driver, env!("CARGO_BIN_EXE_mxprobe")).args(arguments).output()?)
 }
 
-/// The command's only report, and nothing but the exit code expected.
+/// The only report of a command that must end with this exit code.
 fn report(runner: &Path, driver: &str, backend: &str, wanted: i32) -> Result<Value, Failed> {
     let output = command(runner, driver, &["run", "--backend", backend, "--format", "json"])?;
     if output.status.code() != Some(wanted) {
@@ -117,12 +118,12 @@ fn report(runner: &Path, driver: &str, backend: &str, wanted: i32) -> Result<Val
     })
 }
 
-/// Where two NaNs meet is left out: the one survives that the driver's compiler puts first, and that is another one in
-/// another kernel (*measured*: llvmpipe of Mesa 26.1).
+/// A finding without the results of two NaNs: the one that the driver's compiler puts first survives, which varies
+/// between kernels (*measured*: llvmpipe of Mesa 26.1).
 fn without_two_nans(finding: &Value) -> Value {
     let mut finding = finding.clone();
     if finding["probe"] == "specials.nan" {
-        // It names what NaN in A and C gives.
+        // The statement names the result of NaN in A and C.
         finding["statement"] = Value::Null;
         for key in ["a_and_b", "a_and_c", "first_and_last", "infinity_times_zero_and_c"] {
             finding["value"].as_object_mut().map(|value| value.remove(key));
@@ -136,7 +137,7 @@ fn without_two_nans(finding: &Value) -> Value {
     finding
 }
 
-/// Every finding of both, evidence included.
+/// Checks that both backends have the same findings, evidence included.
 fn same_findings(runner: &Path) -> Result<(), Failed> {
     let [through_wgpu, through_vulkan] =
         [report(runner, "lavapipe", "wgpu", 0)?, report(runner, "lavapipe", "vulkan", 0)?];
@@ -175,7 +176,7 @@ fn same_findings(runner: &Path) -> Result<(), Failed> {
     Ok(())
 }
 
-/// What was measured of scalars through wgpu has the value that it has through Vulkan, where that has the function.
+/// Checks that scalar findings measured through wgpu have the same values through Vulkan, for the functions of both.
 fn same_arithmetic(mine: &Value, through_vulkan: &Value) -> Result<(), Failed> {
     let mut others = through_vulkan["operations"].as_array().into_iter().flatten();
     let other = others.find(|other| other["id"] == mine["id"]).ok_or_else(|| format!("vulkan lacks {}", mine["id"]))?;
@@ -200,7 +201,7 @@ fn no_adapter(runner: &Path) -> Result<(), Failed> {
     if output.status.code() == Some(3) && right { Ok(()) } else { Err(format!("{:?}: {errors}", output.status).into()) }
 }
 
-/// The shim's fences lie: either what was to be copied is as it was, or wgpu notices the fence and gives up.
+/// The shim's fences signal without any work: either the buffer is unchanged, or wgpu notices the fence and gives up.
 fn nothing_written(runner: &Path) -> Result<(), Failed> {
     let report = report(runner, "radv:gfx1201", "wgpu", 4)?;
     let operation = &report["operations"][0];
@@ -218,7 +219,7 @@ fn nothing_written(runner: &Path) -> Result<(), Failed> {
     }
 }
 
-/// Where the feature is there, so is the backend; where it is not, one error names it.
+/// Checks that the backend exists with the feature, and that one error names the feature without it.
 fn left_out() -> Result<(), Failed> {
     for arguments in [&["--backend", "wgpu"][..], &["list", "--backend", "wgpu"], &["--device", "wgpu:0"]] {
         let output = Command::new(env!("CARGO_BIN_EXE_mxprobe")).args(arguments).output()?;

@@ -1,11 +1,11 @@
-"""Python callables behind a device, one chosen by its name: what the worker hands them, and what it does with what they return,
-raise and print."""
+"""Python callables as devices, one selected by name. They check the arguments that the worker passes, and how it
+handles returned values, exceptions and output."""
 
 import os
 import sys
 
 if sys.argv[1] == "memoryviews":
-    sys.modules["numpy"] = None  # as if it were not installed
+    sys.modules["numpy"] = None  # as if NumPy were not installed
 
 from array import array
 

@@ -1,10 +1,10 @@
-//! The program that is wrong in one way: `conformance` says which.
+//! The faulty example program, whose argument selects a fault: `conformance` names each.
 
 use super::{python, said};
 
 use std::process::Command;
 
-/// Each fault, and what `conformance` says of it; what is right has no words.
+/// Each fault, and text that `conformance` prints for it; none for programs that conform.
 const FAULTS: &[(&str, &[&str])] = &[
     ("none", &[]),
     ("silent", &["timed out after"]),
@@ -16,8 +16,8 @@ const FAULTS: &[(&str, &[&str])] = &[
     ("no-devices", &["it has no device"]),
     ("no-name", &["missing field `name`"]),
     ("no-operations", &["the device `0` has no operation"]),
-    ("bad-id", &["`matmul` is no operation id"]),
-    ("bad-format", &["`fp32` is no format"]),
+    ("bad-id", &["`matmul` is not an operation id"]),
+    ("bad-format", &["`fp32` is not a format"]),
     ("refuses", &["libvendor.so is not on this machine"]),
     ("hangs", &["timed out after"]),
     ("dies", &["ended with exit code 3; it last said: the vendor's runtime gave up"]),
@@ -29,13 +29,13 @@ const FAULTS: &[(&str, &[&str])] = &[
     ("half", &["ended with exit code 0"]),
     ("other-answer", &["opened"]),
     ("fewer-bytes", &["returned 7 elements of f32 for 1 tiles"]),
-    ("more-bytes", &["announced 36 bytes where at most 32 can follow"]),
-    ("odd-bytes", &["no whole number of f32 elements"]),
+    ("more-bytes", &["announced 36 bytes, at most 32 can follow"]),
+    ("odd-bytes", &["not a whole number of f32 elements"]),
     ("huge-bytes", &["announced 1000000000000000000 bytes"]),
     ("negative-bytes", &["-4"]),
     ("two-parts", &["returned 2 parts instead of one"]),
     ("no-part", &["returned 0 parts instead of one"]),
-    ("prints-inside", &["layout", "other text stands before it in its line"]),
+    ("prints-inside", &["layout", "other text precedes it on its line"]),
     ("one-behind", &["written"]),
     ("stochastic", &["determinism"]),
     ("remembers", &["layout"]),
@@ -46,15 +46,15 @@ const FAULTS: &[(&str, &[&str])] = &[
     ("transposed-b", &["layout"]),
     ("transposed-d", &["layout"]),
     ("big-endian", &["layout"]),
-    ("fixed-shape", &["announced 256 bytes where at most 32 can follow"]),
+    ("fixed-shape", &["announced 256 bytes, at most 32 can follow"]),
 ];
 
-/// Those that never answer. Their limit of time leaves a Python room to start.
+/// The faults that never answer. Their time limit leaves Python enough time to start.
 const HANG: [&str; 5] = ["silent", "not-json", "hangs", "rubbish", "endless"];
 
 const FAULTY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/workers/faulty.py");
 
-/// What `conformance` says, apart from the titles of checks that hold.
+/// Checks the output and exit code of `conformance` for one fault.
 fn checked(fault: &str, words: &[&str]) -> Result<(), String> {
     let limit = if HANG.contains(&fault) { "20" } else { "600" };
     let device = format!("exec:{} {FAULTY} {fault}", python());
@@ -68,7 +68,7 @@ fn checked(fault: &str, words: &[&str]) -> Result<(), String> {
 #[test]
 #[cfg_attr(not(numpy), ignore = "needs Python: scripts/python-tools")]
 fn each_way_to_be_wrong_is_named() {
-    // Those that wait for a limit of time do so beside each other, and beside the rest.
+    // Those that wait for a time limit do so in parallel with each other and with the rest.
     let (hang, answer): (Vec<_>, Vec<_>) = FAULTS.iter().partition(|(fault, _)| HANG.contains(fault));
     let each = |some: &[&(&str, &[&str])]| -> Vec<String> {
         some.iter().filter_map(|(fault, words)| checked(fault, words).err()).collect()

@@ -1,5 +1,5 @@
-//! The programs of `examples/workers`, as a user runs them: they compute what they say, bit for bit; and the one that is wrong
-//! in one way, chosen by its argument, is caught in each.
+//! The programs of `examples/workers`, as a user runs them: they compute what they claim, bit for bit, and the faulty
+//! program, whose argument selects the fault, is caught in each case.
 #![cfg(unix)]
 #![allow(missing_docs)]
 
@@ -22,7 +22,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// A folder of a test's own.
+/// A folder for one test.
 fn folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("workers").join(name);
     fs::create_dir_all(&folder).unwrap();
@@ -34,12 +34,12 @@ fn mxprobe(arguments: &[&str], input: &str) -> Output {
     command.args(arguments).env_remove("MXPROBE_DEVICE").env("OMP_NUM_THREADS", "1");
     let mut child =
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
-    // A program that ends before it reads everything has said why.
+    // A program that ends before it has read everything says why.
     let _ = child.stdin.take().expect("it is piped").write_all(input.as_bytes());
     child.wait_with_output().expect("it ends")
 }
 
-/// What a run that ends with this exit code printed.
+/// The output of a command that ends with this exit code: standard output, and on failure standard error.
 fn said(code: i32, arguments: &[&str], input: &str) -> String {
     let output = mxprobe(arguments, input);
     let (out, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
@@ -62,7 +62,7 @@ fn cpp(compiler: &str, name: &str, more: &[&str]) -> String {
     program.to_str().unwrap().to_owned()
 }
 
-/// The device of oneDNN's example, compiled once against the library of `scripts/python-tools`.
+/// The selector of the oneDNN example, which is compiled once against the library of `scripts/python-tools`.
 fn onednn() -> &'static str {
     static DEVICE: OnceLock<String> = OnceLock::new();
     DEVICE.get_or_init(|| {
@@ -84,7 +84,7 @@ fn python() -> String {
     std::env::var("MXPROBE_PYTHON").unwrap_or(usual)
 }
 
-/// A model file with one f32 adder that rounds to nearest, and this tree for this operation.
+/// Writes a model file with one f32 adder that rounds to nearest, and this tree for this operation; returns its path.
 fn model(name: &str, tree: &str, id: &str) -> String {
     let text = format!(
         "schema = \"mxprobe-model/1\"\nname = \"{name}\"\ntitle = \"of a test\"\nvendor = \"none\"\n\
@@ -98,7 +98,7 @@ fn model(name: &str, tree: &str, id: &str) -> String {
     path.to_str().unwrap().to_owned()
 }
 
-/// The device has the bits of the model, and another model has not.
+/// Checks that the device has the bits of a model with this tree, and not those of another tree.
 fn has_the_bits_of(device: &str, id: &str, name: &str, tree: &str, other: &str) {
     let verify = |code, model: &str| {
         said(
@@ -119,7 +119,7 @@ fn the_chain_in_cpp_is_a_chain_of_fused_multiply_adds() {
     let device = format!("exec:{}", cpp(&cpp_compiler(), "fma_chain", &[]));
     let (chain, rounded) = ("fold(c, all/1, fma32(all, acc))", "fold(c, all/1, f32(f32(all), acc))");
     for formats in ["f32.f32.f32.f32", "f32.bf16.bf16.f32"] {
-        // Products of bf16 are exact in f32, but for subnormals.
+        // Products of bf16 are exact in f32, except for subnormals.
         let other = if formats.contains("bf16") { "f32(c, all)" } else { rounded };
         let id = format!("gemm.m2n3k5.{formats}");
         has_the_bits_of(&device, &id, &format!("chain-{formats}"), &chain.replace("fma32", "f32"), other);
@@ -143,7 +143,7 @@ fn the_sums_in_rust_are_pairwise() {
 #[cfg_attr(not(numpy), ignore = "needs NumPy: scripts/python-tools")]
 fn a_product_of_numpy_is_rounded_before_c_is_added() {
     let device = format!("exec:{} {EXAMPLES}/python/numpy_matmul.py", python());
-    // (1 + 2^-12)² is 1 + 2^-11 + 2^-24, of which f32 has no last bit: of c = -(1 + 2^-11) and a fused addition it would remain.
+    // (1 + 2^-12)² is 1 + 2^-11 + 2^-24, whose last bit f32 drops. With c = -(1 + 2^-11), a fused sum is that bit.
     let dot = r#"{"a":["0x3f800800"],"b":["0x3f800800"],"c":"0xbf801000"}"#;
     let id = "gemm.m4n2k5.f32.f32.f32.f32";
     assert_eq!(said(0, &["eval", "--device", &device, "--op", id], dot), "{\"d\":\"0x00000000\"}\n");
@@ -156,7 +156,7 @@ fn a_product_of_numpy_is_rounded_before_c_is_added() {
 }
 
 #[test]
-#[cfg_attr(not(arm_emulator), ignore = "needs an emulator of Arm: scripts/emulators")]
+#[cfg_attr(not(arm_emulator), ignore = "needs an Arm emulator: scripts/emulators")]
 fn bfmmla_in_qemu_has_the_bits_of_the_model_of_arm() {
     let tools = root().join(".emulators");
     let program = cpp(tools.join("aarch64-c++").to_str().unwrap(), "bfmmla", &["-march=armv8.6-a"]);
@@ -171,11 +171,11 @@ fn bfmmla_in_qemu_has_the_bits_of_the_model_of_arm() {
 #[test]
 #[cfg_attr(
     not(all(onednn, cpp_compiler)),
-    ignore = "needs oneDNN, of scripts/python-tools on x86-64 Linux, and a C++ compiler"
+    ignore = "needs a C++ compiler and oneDNN: scripts/python-tools on x86-64 Linux"
 )]
 fn a_product_of_onednn_adds_c_once() {
     let device = onednn();
-    // Which instruction computes bf16 depends on the CPU; small integers have one sum.
+    // The instruction that computes bf16 depends on the CPU; the sum of small integers does not.
     let eval = |formats: &str, [one, two, three]: [&str; 3]| {
         let dot = format!(r#"{{"a":["{one}","{two}"],"b":["{three}","{three}"],"c":"0x3f000000"}}"#);
         let id = format!("gemm.m3n5k7.{formats}");
@@ -200,7 +200,7 @@ fn a_product_of_torch_is_rounded_to_bf16() {
     assert!(checked.contains("nothing is wrong"), "{checked}");
 }
 
-/// What `eval` prints of one dot, 1·2 + 3·4 + 0.5, or says is wrong with it.
+/// The output of `eval` for one dot, 1·2 + 3·4 + 0.5, or its error.
 fn callable(name: &str, code: i32, formats: &str) -> String {
     let [a, b, c] = match formats {
         "f32.f32.f32.f32" => [r#""0x3f800000","0x40400000""#, r#""0x40000000","0x40800000""#, "0x3f000000"],

@@ -1,8 +1,8 @@
-//! A program that multiplies by a recipe its arguments describe, with sums of its own: it shares no code with what is to find the
-//! recipe.
+//! A program that multiplies by the recipe that its arguments describe. It shares no code with the search for recipes.
 //!
-//! `in=f32|bf16|e4m3|e5m2`, `unit=fma|mul|six`, levels as `level=DIVISION,MERGE[,+0][,bf16]` (outermost first; DIVISION is `every:N`,
-//! `slices:S:TILE`, `balanced:S:TILE` or `lanes:S:TILE`; `bf16` rounds partial sums), and `store=acc|add|bf16|scaled`.
+//! The arguments are `in=f32|bf16|e4m3|e5m2`, `unit=fma|mul|six`, levels as `level=DIVISION,MERGE[,+0][,bf16]`
+//! (outermost first; DIVISION is `every:N`, `slices:S:TILE`, `balanced:S:TILE` or `lanes:S:TILE`; `bf16` rounds partial
+//! sums), and `store=acc|add|bf16|scaled`.
 
 #[path = "../../examples/workers/rust/src/mxprobe_worker.rs"]
 mod mxprobe_worker;
@@ -38,7 +38,8 @@ fn main() -> std::io::Result<()> {
 }
 
 fn described(arguments: impl Iterator<Item = String>) -> Recipe {
-    let mut recipe = Recipe { input: "f32".to_owned(), unit: "fma".to_owned(), levels: Vec::new(), store: "acc".to_owned() };
+    let mut recipe =
+        Recipe { input: "f32".to_owned(), unit: "fma".to_owned(), levels: Vec::new(), store: "acc".to_owned() };
     for argument in arguments {
         let (key, value) = argument.split_once('=').expect("KEY=VALUE");
         match key {
@@ -101,7 +102,8 @@ fn sum(recipe: &Recipe, levels: &[Level], products: &[usize], term: &dyn Fn(usiz
     merged(level, divided(level, products).into_iter().map(partial).collect())
 }
 
-/// Six products, exact in f64, and what there is so far, each cut to 21 bits below the largest exponent; the sum is cut to f32.
+/// Adds six products, exact in f64, to the sum so far: each term is cut to 21 bits below the largest exponent, and the
+/// sum is cut to f32.
 fn six_at_once(sum: f32, six: &[usize], term: &dyn Fn(usize) -> (f32, f32)) -> f32 {
     let exponent = |value: f32| (value.to_bits() >> 23 & 0xff).max(1) as i32 - 127;
     let products = six.iter().map(|k| term(*k));
@@ -116,7 +118,7 @@ fn six_at_once(sum: f32, six: &[usize], term: &dyn Fn(usize) -> (f32, f32)) -> f
     }
     let unit = 2.0_f64.powi(largest - 21);
     let sum: f64 = terms.iter().map(|(value, _)| (value / unit).trunc() * unit).sum();
-    // The last place of f32, which subnormal numbers share.
+    // The last place of f32; all subnormal numbers have the same.
     let last = 2.0_f64.powi(((sum.to_bits() >> 52 & 0x7ff) as i32 - 1023).max(-126) - 23);
     ((sum / last).trunc() * last) as f32
 }
@@ -152,7 +154,8 @@ fn merged(level: &Level, mut sums: Vec<f32>) -> f32 {
         }
         "pairs" => {
             while sums.len() > 1 {
-                sums = sums.chunks(2).map(|pair| pair.iter().copied().reduce(|one, other| one + other).unwrap()).collect();
+                sums =
+                    sums.chunks(2).map(|pair| pair.iter().copied().reduce(|one, other| one + other).unwrap()).collect();
             }
             sums[0]
         }
@@ -172,7 +175,7 @@ fn merged(level: &Level, mut sums: Vec<f32>) -> f32 {
     }
 }
 
-/// A finite number of eight bits with so many fraction bits.
+/// The value of a finite number of eight bits with this many fraction bits.
 fn of_eight_bits(bits: u8, fraction: i32) -> f32 {
     let (exponent, bias) = (i32::from(bits & 0x7f) >> fraction, (1 << (6 - fraction)) - 1);
     let significand = i32::from(bits) & ((1 << fraction) - 1) | i32::from(exponent > 0) << fraction;

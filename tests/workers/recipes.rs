@@ -1,4 +1,4 @@
-//! Recipes behind a program that has sums of its own are recovered by the command, and the file that it writes gives the
+//! The command recovers the recipes of a program with its own code for sums, and the file that it writes gives the
 //! program's bits.
 
 use std::{fs, path::PathBuf, sync::OnceLock};
@@ -18,7 +18,7 @@ fn program() -> &'static PathBuf {
     })
 }
 
-/// Why a recipe is not recovered, if so: the search refuses it, or what it wrote gives other bits.
+/// Checks that a recipe is recovered. The error says why not: the search refuses it, or its file gives other bits.
 fn recovers(name: &str, recipe: &str, k: usize) -> Result<(), String> {
     let device = format!("exec:{} {recipe}", program().display());
     let (file, d) = (folder("recipe").join(format!("{name}.toml")), folder("recipe").join(format!("{name}.npy")));
@@ -35,7 +35,7 @@ fn recovers(name: &str, recipe: &str, k: usize) -> Result<(), String> {
     let input =
         ["bf16", "e4m3", "e5m2"].into_iter().find(|input| recipe.contains(&format!("in={input}"))).unwrap_or("f32");
     let id = format!("gemm.m2n24k{k}.{store}.{input}.{input}.f32");
-    // Beyond what identification asked: other matrices, by the file and by the program.
+    // Matrices that identification did not use: by the file and by the program.
     let multiplied = |by: &[&str]| {
         let size = format!("2,24,{k}");
         let drawn = ["--random", &size, "--interval=-1,1", "--seed", "3", "--bits", "--out", d.to_str().unwrap()];
@@ -79,7 +79,7 @@ fn a_unit_that_no_model_has_is_written_beside_the_recipe() {
     assert!(written.contains("dot.m1n1k6.f32.bf16.bf16.f32") && written.contains("fraction_bits = 21"), "{written}");
 }
 
-/// A drawn recipe and its k: one or two levels, each with slices of at least two tiles.
+/// A random recipe and its k: one or two levels, each with slices of at least two tiles.
 fn drawn(seed: u64) -> (String, usize) {
     let random = &mut Random(seed);
     let one_of = |random: &mut Random, of: &[&str]| of[random.below(of.len())].to_owned();
@@ -99,7 +99,7 @@ fn drawn(seed: u64) -> (String, usize) {
     (recipe, 300 + random.below(300))
 }
 
-/// A drawn recipe that is refused: the tree that is seen of it, with bf16 in partial sums and in D, has no reading.
+/// The seed of a random recipe that is refused: the tree observed, with bf16 in partial sums and in D, has no reading.
 const REFUSED: u64 = 35;
 
 fn all_are_recovered(seeds: std::ops::Range<u64>) {
@@ -109,7 +109,7 @@ fn all_are_recovered(seeds: std::ops::Range<u64>) {
             let (recipe, k) = drawn(seed);
             match recovers(&format!("drawn-{seed}"), &recipe, k) {
                 Err(reason) if seed == REFUSED && reason.contains("refused: ") => None,
-                Ok(()) if seed == REFUSED => Some(format!("seed {seed} is recovered now: take it off the list")),
+                Ok(()) if seed == REFUSED => Some(format!("seed {seed} is recovered now: remove it from the list")),
                 found => Some(format!("seed {seed}, k = {k}, {recipe}: {}", found.err()?)),
             }
         })

@@ -1,4 +1,4 @@
-//! `identify --gemm` and `invariance`, as commands, on a program whose sums depend on the number of rows.
+//! The commands `identify --gemm` and `invariance`, on a program whose sums depend on the number of rows.
 
 use std::{
     fs,
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::{compile, folder, said};
 
-/// The program, compiled for one test; and the file that it writes before it hangs.
+/// The program's selector, compiled for one test, and the file that it writes before it hangs.
 fn split_by_rows(name: &str) -> (String, String) {
     let rustc = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned());
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/workers/split_by_rows.rs");
@@ -49,7 +49,7 @@ fn the_recipe_of_each_shape_is_written_to_a_file_that_computes_like_the_program(
     assert_eq!(report["shapes"].as_array().unwrap().len(), 2);
     assert_eq!(report["recipe"], fs::read_to_string(&recipe).unwrap());
     assert!(report["shapes"][0]["parts"][0]["verified_elements"].as_u64().unwrap() >= 2000, "{report}");
-    // Beyond what identification asked: other matrices, by the file, by the program and by one chain.
+    // Matrices that identification did not use: by the recipe file, by the program and by one chain.
     let multiplied = |by: &[&str], size: &str| {
         let out = folder("recipes").join("d.npy");
         let drawn = ["--random", size, "--interval=-1,1", "--seed", "3", "--bits", "--out", out.to_str().unwrap()];
@@ -90,7 +90,7 @@ fn an_interruption_ends_the_search_and_what_was_found_is_kept() {
     let report = read(&report);
     assert_eq!(report["interrupted"], true);
     let shapes = report["shapes"].as_array().unwrap();
-    assert_eq!(shapes.len(), 1, "the shape in hand is not one that was found: {report}");
+    assert_eq!(shapes.len(), 1, "the interrupted shape is not reported as found: {report}");
     assert!(shapes[0]["parts"][0]["refused"].is_null(), "{report}");
     let recipe = fs::read_to_string(&recipe).unwrap();
     assert!(recipe.contains("m1n4k64") && !recipe.contains("m3n4k64"), "{recipe}");
@@ -119,7 +119,7 @@ fn invariance_shows_an_element_that_depends_on_the_rows_beside_it() {
     assert_eq!(differences[0], "same unit", "{other}");
     assert!(differences[1].as_str().unwrap().starts_with("a level against none: "), "{other}");
     assert!(shape["differ"].as_u64().unwrap() > 0 && shape["differ"].as_u64() <= shape["elements"].as_u64(), "{other}");
-    // What is shown is what the program gives: the products alone, in a sum of 64, with one row and with four.
+    // The witness has the program's bits: its products alone in a sum of 64, with one row and with four.
     let witness = &shape["witness"];
     let products = witness["products"].as_array().unwrap();
     assert!((2..=64).contains(&products.len()), "{witness}");
@@ -144,7 +144,7 @@ fn invariance_shows_an_element_that_depends_on_the_rows_beside_it() {
         let shown = said(2, &["invariance", "--device", &device, "--shapes", shapes], "");
         assert!(shown.contains(words), "{shown}");
     };
-    wrong("1x4x64", "one shape has nothing to be compared with");
+    wrong("1x4x64", "only one shape: a comparison takes two or more");
     wrong("1x4x64,4x4x65", "k is 64 in one shape and 65 in another");
 }
 

@@ -1,23 +1,23 @@
-//! Shipped recipes of libraries give the library's own bits, on the CPU that they are for; on another one, what `identify --gemm`
-//! finds there does.
+//! Shipped recipes of libraries give the library's own bits on the CPU they are for; on other CPUs, the recipe that
+//! `identify --gemm` finds does.
 
 use std::{fs, process::Command};
 
 use super::{EXAMPLES, folder, mxprobe, onednn, python, said};
 
-/// A library behind a device, and the recipe that is shipped of it.
+/// A library as a device, and its shipped recipe.
 struct Library<'a> {
     device: &'a str,
     recipe: &'a str,
-    /// Formats of D, A, B and C.
+    /// The formats of D, A, B and C.
     formats: &'a str,
     operation: &'a str,
-    /// Whether it chooses the code of the shipped recipe on this CPU.
+    /// Whether the library uses the code that the shipped recipe describes on this CPU.
     is_here: bool,
 }
 
 impl Library<'_> {
-    /// What a command multiplies, drawn from a seed.
+    /// The file of D that `gemm` writes for matrices drawn from a seed.
     fn product(&self, by: &[&str], shape: &str, seed: usize) -> Vec<u8> {
         let d = folder("shipped").join(format!("{}.npy", self.recipe));
         let (sizes, seed) = (shape.replace('x', ","), seed.to_string());
@@ -27,7 +27,7 @@ impl Library<'_> {
         fs::read(&d).unwrap()
     }
 
-    /// Every product of a shape is the recipe's, bit for bit.
+    /// Checks that products of a shape have the bits of the recipe.
     fn is_computed_by(&self, recipe: &str, shape: &str) {
         let [m, n, k] = shape.split('x').collect::<Vec<_>>()[..] else { panic!("{shape}") };
         let id = format!("gemm.m{m}n{n}k{k}.{}", self.formats);
@@ -38,7 +38,7 @@ impl Library<'_> {
         }
     }
 
-    /// That of the shipped recipe on its CPU, at these shapes; else that of an identified one, at the first.
+    /// Checks the shipped recipe at these shapes if it is for this CPU; otherwise a newly identified one at the first.
     fn is_reproduced(&self, shapes: &[&str]) {
         if self.is_here {
             return shapes.iter().for_each(|shape| self.is_computed_by(self.recipe, shape));
@@ -49,7 +49,7 @@ impl Library<'_> {
         let identify = ["identify", "--gemm", "--device", self.device, "--op", &id, "--shapes", shapes[0]];
         let output = mxprobe(&[&identify[..], &["--elements", "2000", "--out", file]].concat(), "");
         assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stdout));
-        // Its unit may be another one.
+        // The identified recipe may have another unit.
         let found = fs::read_to_string(file).unwrap();
         let operation = found.lines().skip_while(|line| !line.starts_with("operations")).nth(1).expect("one operation");
         let operation = operation.trim().trim_matches([',', '"']);
@@ -57,7 +57,8 @@ impl Library<'_> {
     }
 }
 
-/// The name of the kernels that NumPy's OpenBLAS chose, and its threads, on whose number the slices of long k depend.
+/// Prints the name of the kernels that NumPy's OpenBLAS chose, the number of its threads, on which the slices of long k
+/// depend, and its version.
 const CORE: &str = r"
 import ctypes, glob, os, numpy
 place = os.path.join(os.path.dirname(numpy.__file__), '..', 'numpy.libs', '*openblas*')
@@ -99,7 +100,7 @@ fn has_bf16_and_no_tiles() -> bool {
 #[test]
 #[cfg_attr(
     not(all(onednn, cpp_compiler)),
-    ignore = "needs oneDNN, of scripts/python-tools on x86-64 Linux, and a C++ compiler"
+    ignore = "needs a C++ compiler and oneDNN: scripts/python-tools on x86-64 Linux"
 )]
 fn the_shipped_recipes_of_onednn_give_its_bits() {
     let shapes = ["4x4x64", "16x64x256", "64x48x2500", "16x16x4096", "1x64x4096"];

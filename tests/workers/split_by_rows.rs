@@ -1,13 +1,13 @@
-//! A program whose sums depend on the number of rows, as libraries' do: with one row, partial sums of 8 consecutive k, each a chain
-//! of fused multiply-adds, are added one after another; with more rows, all k are one chain. c is added last. With three rows it
-//! writes the file that its argument names, and never answers.
+//! A program whose sums depend on the number of rows, as those of libraries do: with one row, partial sums of 8
+//! consecutive k, each a chain of fused multiply-adds, are added one after another; with more rows, all k are one
+//! chain. c is added last. With three rows it writes the file that its argument names, and never answers.
 
 #[path = "../../examples/workers/rust/src/mxprobe_worker.rs"]
 mod mxprobe_worker;
 
 use mxprobe_worker::{Device, Tile, serve};
 
-/// k in a partial sum.
+/// The number of products in a partial sum.
 const SLICE: usize = 8;
 
 fn main() -> std::io::Result<()> {

@@ -10,13 +10,13 @@ pub struct Elements {
 }
 
 impl Elements {
-    /// `len` elements whose bits are all zero.
+    /// Creates `len` elements whose bits are all zero.
     #[must_use]
     pub fn zeros(format: Format, len: usize) -> Self {
         Self { format, bytes: vec![0; len * format.storage_bytes()] }
     }
 
-    /// Elements from their bits, lowest first; bits above the format's width are dropped.
+    /// Creates elements from their bits, in order; bits above the format's width are dropped.
     #[must_use]
     pub fn from_bits(format: Format, bits: impl IntoIterator<Item = u64>) -> Self {
         let mut elements = Self { format, bytes: Vec::new() };
@@ -26,15 +26,15 @@ impl Elements {
         elements
     }
 
-    /// Elements from their storage bytes.
+    /// Creates elements from their storage bytes.
     ///
     /// # Errors
-    /// If the length is no multiple of the format's storage size, or a narrow element has bits set above its width.
+    /// If the length is not a multiple of the format's storage size, or a narrow element has bits set above its width.
     pub fn from_bytes(format: Format, bytes: Vec<u8>) -> Result<Self, Error> {
         let size = format.storage_bytes();
         if !bytes.len().is_multiple_of(size) {
             return Err(Error::invalid(format!(
-                "{} bytes are no whole number of {format} elements of {size} bytes",
+                "{} bytes are not a whole number of {format} elements of {size} bytes",
                 bytes.len()
             )));
         }
@@ -55,13 +55,13 @@ impl Elements {
         self.format
     }
 
-    /// How many elements there are.
+    /// The number of elements.
     #[must_use]
     pub fn len(&self) -> usize {
         self.bytes.len() / self.format.storage_bytes()
     }
 
-    /// Whether there is no element.
+    /// Whether it is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
@@ -73,12 +73,12 @@ impl Elements {
         &self.bytes
     }
 
-    /// The storage bytes, to be written in place.
+    /// The storage bytes, writable in place.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.bytes
     }
 
-    /// The bits of element `index`.
+    /// Returns the bits of element `index`.
     ///
     /// # Panics
     /// If `index` is not below [`len`](Self::len).
@@ -114,7 +114,7 @@ impl Elements {
         self.bytes.extend_from_slice(&bits[..size]);
     }
 
-    /// The bits of every element in order.
+    /// Iterates over the bits of every element in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = u64> + '_ {
         (0..self.len()).map(|index| self.get(index))
     }
@@ -123,16 +123,16 @@ impl Elements {
 /// The inputs of many independent multiplies D = A·B + C of one operation, as bits.
 ///
 /// Tile `t` of A is the `m·k` elements from `t·m·k`, row-major; B is `k×n`, C is `m×n`. A block-scaled operation has
-/// `scale_a`, `m × ⌈k/block⌉` a tile, and `scale_b`, `⌈k/block⌉ × n` a tile, both row-major.
+/// `scale_a`, `m × ⌈k/block⌉` per tile, and `scale_b`, `⌈k/block⌉ × n` per tile, both row-major.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TileBatch {
-    /// How many tiles.
+    /// The number of tiles.
     pub tiles: usize,
-    /// A, `m×k` a tile.
+    /// A, `m×k` per tile.
     pub a: Elements,
-    /// B, `k×n` a tile.
+    /// B, `k×n` per tile.
     pub b: Elements,
-    /// C, `m×n` a tile.
+    /// C, `m×n` per tile.
     pub c: Elements,
     /// Scales of A, for an operation that has them.
     pub scale_a: Option<Elements>,
@@ -141,7 +141,7 @@ pub struct TileBatch {
 }
 
 impl TileBatch {
-    /// A batch whose every element is +0, and whose scales, if any, are 1.
+    /// Creates a batch whose elements are all +0, and whose scales, if any, are 1.
     #[must_use]
     pub fn zeros(operation: &Operation, tiles: usize) -> Self {
         let id = &operation.id;
@@ -165,18 +165,18 @@ impl TileBatch {
     /// Checks formats and lengths against the operation.
     ///
     /// # Errors
-    /// The first operand that does not fit, with what was found and what was wanted.
+    /// The first operand that does not fit, with what was found and what was expected.
     pub fn validate(&self, operation: &Operation) -> Result<(), Error> {
         let id = &operation.id;
         let (m, n, k) = id.shape.sizes();
         let check = |name: &str, elements: &Elements, format: Format, per_tile: usize| {
             if elements.format() != format {
-                return Err(Error::invalid(format!("{name} holds {} where {id} takes {format}", elements.format())));
+                return Err(Error::invalid(format!("{name} holds {}, but {id} takes {format}", elements.format())));
             }
             let wanted = self.tiles * per_tile;
             if elements.len() != wanted {
                 return Err(Error::invalid(format!(
-                    "{name} holds {} elements where {} tiles of {id} take {wanted}",
+                    "{name} holds {} elements, but {} tiles of {id} take {wanted}",
                     elements.len(),
                     self.tiles
                 )));

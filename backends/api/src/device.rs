@@ -11,43 +11,43 @@ pub trait Backend: Send + Sync {
     /// The word that selects it: `vulkan`, `cuda`, `cpu`, `sim`.
     fn name(&self) -> &'static str;
 
-    /// Finds every device, and says what was found and cannot be used, and why.
+    /// Finds every device, and reports what it found but cannot use, with the reason.
     ///
-    /// Never panics, and never hides: a missing driver is a [`Refusal`], not an empty answer.
+    /// Never panics and never hides a failure: a missing driver is a [`Refusal`], not an empty answer.
     fn discover(&self) -> Discovery;
 
-    /// Opens a device that discovery does not list, such as a model file; `name` is what follows the colon of a
-    /// selector.
+    /// Opens a device that discovery does not list, such as a model file; `name` is the part of the selector after the
+    /// colon.
     ///
     /// # Errors
-    /// That no such device exists, with the name in it, or why it could not be opened.
+    /// If no such device exists (the text contains the name), or if it could not be opened.
     fn open(&self, name: &str) -> Result<Box<dyn Device>, Error> {
         Err(Error::invalid(format!("there is no device `{}:{name}`", self.name())))
     }
 }
 
-/// What a backend found.
+/// The result of discovery.
 #[derive(Default)]
 pub struct Discovery {
-    /// The devices that can be asked.
+    /// The usable devices.
     pub devices: Vec<Box<dyn Device>>,
-    /// What is there, or should be, and cannot be used.
+    /// What is present, or should be, but cannot be used.
     pub refusals: Vec<Refusal>,
 }
 
-/// Something that was found or looked for and cannot be used.
+/// Something that was found or expected but cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refusal {
-    /// What: a device, a driver, an operation.
+    /// The subject: a device, a driver, an operation.
     pub what: String,
-    /// Why not, with the value that decided it.
+    /// Why it cannot be used, with the value that decided it.
     pub reason: Error,
-    /// One fact and one action for a person, where there is one.
+    /// One fact and one action for a person, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub help: Option<String>,
 }
 
-/// What stands behind a device.
+/// What computes the results of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DeviceKind {
@@ -65,32 +65,32 @@ pub enum DeviceKind {
 pub struct Driver {
     /// Its name.
     pub name: String,
-    /// Its version, as it says it.
+    /// Its version, as it reports it.
     pub version: String,
-    /// The version of the API it offers.
+    /// The version of the API that it offers.
     pub api_version: String,
 }
 
-/// Who a device is. The name is shown to people; the fingerprint is what decisions and keys are made from.
+/// The identity of a device. The name is for people; decisions and keys use the fingerprint.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceInfo {
     /// The name of its backend.
     pub backend: String,
-    /// What selects it: `cpu:0`, `sim:h100`.
+    /// Its selector: `cpu:0`, `sim:h100`.
     pub selector: String,
     /// Its name for people.
     pub name: String,
-    /// A name for programs that the same kind of device has on every machine: `sm_90a`, `gfx1100`, `amx`.
+    /// A name for programs, the same on every machine for the same kind of device: `sm_90a`, `gfx1100`, `amx`.
     pub fingerprint: String,
     /// Silicon, software or model.
     pub kind: DeviceKind,
-    /// A double stands in for the device, so that the way to it can be tested: nothing it computes was measured.
+    /// Whether this is a test double used to test the code path to the device: none of its results was measured.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub emulated: bool,
     /// Other selectors, without the backend: part numbers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub aliases: Vec<String>,
-    /// The driver, where one stands between.
+    /// The driver, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub driver: Option<Driver>,
     /// Everything else worth keeping in a report.
@@ -98,58 +98,58 @@ pub struct DeviceInfo {
     pub properties: BTreeMap<String, String>,
 }
 
-/// One thing that a backend found, and that computes.
+/// A computing device that a backend found.
 ///
-/// What not every device can do is an object of its own, which a device gives or does not: who wraps a device hands the
-/// whole object on.
+/// Each optional ability is an object of its own, which a device returns or not, so that a wrapper forwards the whole
+/// object.
 pub trait Device: Send + Sync {
-    /// Who it is.
+    /// Its identity.
     fn info(&self) -> &DeviceInfo;
 
-    /// The operations that it claims, as data.
+    /// The operations that it claims to support, as data.
     fn operations(&self) -> &OperationSet;
 
-    /// Operations that are listed or expected and cannot be used, and why.
+    /// Operations that are listed or expected but cannot be used, with the reason.
     fn refusals(&self) -> &[Refusal] {
         &[]
     }
 
-    /// Computes D of every tile: `m·n` elements of the operation's D a tile, row-major.
+    /// Computes the D of every tile: `m·n` elements of the operation's D per tile, row-major.
     ///
     /// Call [`execute`] instead, which validates. An implementation may rely on `operation` being one of its
-    /// [`operations`](Self::operations) and on `batch` fitting it.
+    /// [`operations`](Self::operations), and on `batch` fitting it.
     ///
     /// # Errors
     /// Whatever the driver or the device reports. An implementation never returns memory that the device did not write.
     fn execute(&self, operation: &Operation, batch: &TileBatch) -> Result<Elements, Error>;
 
-    /// Whole matrices at once, where there is a faster way than tile by tile.
+    /// Multiplication of whole matrices, if there is a faster way than tile by tile.
     fn matrices(&self) -> Option<&dyn Matrices> {
         None
     }
 
-    /// The scalar arithmetic beside the matrix unit, where it can be called.
+    /// The scalar arithmetic next to the matrix unit, if it can be called.
     fn scalars(&self) -> Option<&dyn Scalars> {
         None
     }
 
-    /// The device's clock, where it has one: throughput can be measured then.
+    /// The device's clock, if it has one; with it, throughput can be measured.
     fn timing(&self) -> Option<&dyn Timing> {
         None
     }
 
-    /// The device's units one by one, where they can be screened for wrong results.
+    /// The device's individual units, if they can be screened for wrong results.
     fn screening(&self) -> Option<&dyn Screening> {
         None
     }
 
-    /// What is handed to the driver, and what the driver makes of it, where something of it can be seen.
+    /// The code handed to the driver and what the driver compiles it to, as far as either is visible.
     fn code(&self) -> Option<&dyn Code> {
         None
     }
 }
 
-/// The operation of an id, among those that a device claims.
+/// Finds the operation with the given id among those that a device claims.
 ///
 /// # Errors
 /// [`Error::is_invalid`] if there is none.
@@ -158,11 +158,11 @@ pub fn operation_of<'d>(device: &'d dyn Device, id: &OperationId) -> Result<&'d 
     device.operations().get(id).ok_or_else(missing)
 }
 
-/// Validates, computes, and checks the shape of what came back: the one way to run an operation.
+/// Runs an operation: validates, computes, and checks the shape of the result. The only way to run one.
 ///
 /// # Errors
-/// [`Error::is_invalid`] if the device does not claim the operation or the batch does not fit it; else what the device
-/// reports.
+/// [`Error::is_invalid`] if the device does not claim the operation or the batch does not fit it; otherwise what the
+/// device reports.
 pub fn execute(device: &dyn Device, operation: &Operation, batch: &TileBatch) -> Result<Elements, Error> {
     operation_of(device, &operation.id)?;
     batch.validate(operation)?;

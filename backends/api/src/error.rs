@@ -2,7 +2,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What went wrong, in one line with the value in it, and predicates to tell the cases apart.
+/// An error: one line of text that contains the offending value, and predicates to tell the cases apart.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Error {
     #[serde(default)]
@@ -10,7 +10,7 @@ pub struct Error {
     message: String,
 }
 
-/// The kind of an [`Error`], as it crosses the border of a process.
+/// The kind of an [`Error`], as sent between processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -31,59 +31,60 @@ pub enum ErrorKind {
     NothingWritten,
     /// See [`Error::self_test`].
     SelfTest,
-    /// See [`Error::driver`]; also every kind that a reader does not know.
+    /// See [`Error::driver`]; also any kind that the reader does not know.
     #[default]
     #[serde(other)]
     Driver,
 }
 
 impl Error {
-    /// The caller passed something wrong: an unknown name, a wrong length, a malformed number.
+    /// Creates an error for invalid input from the caller: an unknown name, a wrong length, a malformed number.
     pub fn invalid(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Invalid, message)
     }
 
-    /// The driver or the library that reaches the devices is not on this machine.
+    /// Creates an error for a driver or library that is missing from this machine.
     pub fn missing_driver(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::MissingDriver, message)
     }
 
-    /// The device is there and says that it cannot do this.
+    /// Creates an error for a device that is present but reports that it cannot do this.
     pub fn unsupported(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Unsupported, message)
     }
 
-    /// The device stopped working; nothing more can be asked of it.
+    /// Creates an error for a device that stopped working and cannot be used any more.
     pub fn device_lost(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::DeviceLost, message)
     }
 
-    /// Memory of the device or of the host ran out.
+    /// Creates an error for a lack of device or host memory.
     pub fn out_of_memory(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::OutOfMemory, message)
     }
 
-    /// The device did not answer within its time limit.
+    /// Creates an error for a device that did not answer within its time limit.
     pub fn timed_out(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::TimedOut, message)
     }
 
-    /// The device said it had finished and its output memory still holds what was there before.
+    /// Creates an error for a device that reported completion, but whose output memory still holds its previous
+    /// content.
     pub fn nothing_written(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::NothingWritten, message)
     }
 
-    /// The exact small-integer self-test of an operation's layout gave a wrong result.
+    /// Creates an error for a failed layout self-test of an operation, which uses exact small integers.
     pub fn self_test(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::SelfTest, message)
     }
 
-    /// The driver refused a call with an error of its own.
+    /// Creates an error for a call that the driver refused with an error of its own.
     pub fn driver(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Driver, message)
     }
 
-    /// An error of a kind.
+    /// Creates an error of the given kind.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into() }
     }
@@ -94,62 +95,62 @@ impl Error {
         self.kind
     }
 
-    /// The caller passed something wrong.
+    /// Whether the caller passed invalid input.
     #[must_use]
     pub fn is_invalid(&self) -> bool {
         self.kind == ErrorKind::Invalid
     }
 
-    /// The driver or library is not there.
+    /// Whether the driver or library is missing.
     #[must_use]
     pub fn is_missing_driver(&self) -> bool {
         self.kind == ErrorKind::MissingDriver
     }
 
-    /// The device cannot do this.
+    /// Whether the device cannot do this.
     #[must_use]
     pub fn is_unsupported(&self) -> bool {
         self.kind == ErrorKind::Unsupported
     }
 
-    /// The device is lost.
+    /// Whether the device is lost.
     #[must_use]
     pub fn is_device_lost(&self) -> bool {
         self.kind == ErrorKind::DeviceLost
     }
 
-    /// Memory ran out.
+    /// Whether memory ran out.
     #[must_use]
     pub fn is_out_of_memory(&self) -> bool {
         self.kind == ErrorKind::OutOfMemory
     }
 
-    /// The time limit passed.
+    /// Whether the time limit passed.
     #[must_use]
     pub fn is_timed_out(&self) -> bool {
         self.kind == ErrorKind::TimedOut
     }
 
-    /// The device wrote nothing.
+    /// Whether the device wrote nothing.
     #[must_use]
     pub fn is_nothing_written(&self) -> bool {
         self.kind == ErrorKind::NothingWritten
     }
 
-    /// The layout self-test failed.
+    /// Whether the layout self-test failed.
     #[must_use]
     pub fn is_self_test(&self) -> bool {
         self.kind == ErrorKind::SelfTest
     }
 
-    /// The same error with `: detail` after its text.
+    /// Appends `: detail` to the text.
     #[must_use]
     pub fn detail(mut self, detail: impl fmt::Display) -> Self {
         self.message = format!("{}: {detail}", self.message);
         self
     }
 
-    /// The same error with `context: ` in front of its text.
+    /// Prepends `context: ` to the text.
     #[must_use]
     pub fn context(mut self, context: impl fmt::Display) -> Self {
         self.message = format!("{context}: {}", self.message);

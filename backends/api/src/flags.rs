@@ -2,12 +2,12 @@ use std::fmt;
 
 use crate::{Device, Elements, Error, Scalar, ScalarFunction, scalar::claimed};
 
-/// A status flag: that an exception was raised (IEEE 754-2019, 7.1).
+/// A status flag: one kind of exception that was raised (IEEE 754-2019, 7.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Flag {
     /// No useful result (7.2).
     Invalid,
-    /// A subnormal operand: x86 alone has this one (*specified*: Intel SDM volume 1, 4.9.1.2).
+    /// A subnormal operand. Only x86 has this flag (*specified*: Intel SDM volume 1, 4.9.1.2).
     Denormal,
     /// An infinite result of finite operands (7.3).
     DivideByZero,
@@ -20,7 +20,7 @@ pub enum Flag {
 }
 
 impl Flag {
-    /// Every flag, in the order of x86's MXCSR: bit 0 of [`Flags::bits`] first.
+    /// Every flag, in the order of x86's MXCSR, starting with bit 0 of [`Flags::bits`].
     pub const ALL: [Self; 6] =
         [Self::Invalid, Self::Denormal, Self::DivideByZero, Self::Overflow, Self::Underflow, Self::Inexact];
 
@@ -49,7 +49,7 @@ impl Flag {
     }
 }
 
-/// The status flags that are raised.
+/// A set of raised status flags.
 ///
 /// ```
 /// use mxprobe_api::{Flag, Flags};
@@ -61,19 +61,19 @@ impl Flag {
 pub struct Flags(u8);
 
 impl Flags {
-    /// These flags and no others.
+    /// Creates a set of exactly these flags.
     #[must_use]
     pub fn of(flags: &[Flag]) -> Self {
         Self(flags.iter().fold(0, |bits, flag| bits | flag.bit()))
     }
 
-    /// From bits in the order of [`Flag::ALL`], the lowest first; `None` if a higher one is set.
+    /// Reads one bit per flag, in the order of [`Flag::ALL`] from the lowest; `None` if a higher bit is set.
     #[must_use]
     pub fn from_bits(bits: u8) -> Option<Self> {
         (bits < 64).then_some(Self(bits))
     }
 
-    /// A bit for each flag, in the order of [`Flag::ALL`], the lowest first.
+    /// One bit per flag, in the order of [`Flag::ALL`] from the lowest.
     #[must_use]
     pub fn bits(self) -> u8 {
         self.0
@@ -85,19 +85,19 @@ impl Flags {
         self.0 & flag.bit() != 0
     }
 
-    /// The same without a flag.
+    /// The same set without `flag`.
     #[must_use]
     pub fn without(self, flag: Flag) -> Self {
         Self(self.0 & !flag.bit())
     }
 
-    /// Those that are raised here or there.
+    /// The union of two sets.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// Those that are raised, in the order of [`Flag::ALL`].
+    /// The raised flags, in the order of [`Flag::ALL`].
     pub fn iter(self) -> impl Iterator<Item = Flag> {
         Flag::ALL.into_iter().filter(move |flag| self.has(*flag))
     }
@@ -110,10 +110,10 @@ impl fmt::Display for Flags {
     }
 }
 
-/// Scalar arithmetic whose status flags can be read; [`Scalars::flags`](crate::Scalars::flags) gives it.
+/// Scalar arithmetic whose status flags can be read; [`Scalars::flags`](crate::Scalars::flags) returns it.
 pub trait StatusFlags: Send + Sync {
-    /// Calls a function as [`Scalars::call`](crate::Scalars::call) does, each call with every flag lowered before it, and
-    /// returns one element and the flags raised for each call.
+    /// Calls a function as [`Scalars::call`](crate::Scalars::call) does, lowering every flag before each call, and
+    /// returns one element and the raised flags per call.
     ///
     /// Call [`call_with_flags`] instead, which validates.
     ///
@@ -127,16 +127,16 @@ pub trait StatusFlags: Send + Sync {
     ) -> Result<(Elements, Vec<Flags>), Error>;
 }
 
-/// The way to a device's status flags; none if no flags can be read.
+/// The status flags of a device; `None` if they cannot be read.
 #[must_use]
 pub fn flags_of(device: &dyn Device) -> Option<&dyn StatusFlags> {
     device.scalars().and_then(|scalars| scalars.flags())
 }
 
-/// As [`call`](crate::call), with the status flags that each call raised.
+/// Like [`call`](crate::call), and also returns the status flags that each call raised.
 ///
 /// # Errors
-/// [`Error::is_unsupported`] if no flags can be read; else as [`call`](crate::call).
+/// [`Error::is_unsupported`] if flags cannot be read; otherwise as for [`call`](crate::call).
 pub fn call_with_flags(
     device: &dyn Device,
     scalar: &Scalar,

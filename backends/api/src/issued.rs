@@ -1,4 +1,4 @@
-//! What a driver's code for an operation consists of.
+//! The instructions in a driver's code for an operation.
 
 use std::collections::BTreeMap;
 
@@ -6,50 +6,50 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Error, Operation};
 
-/// The instructions that a driver issues for an operation, as far as it shows them.
+/// The instructions that a driver issues for an operation, as far as it discloses them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Issued {
-    /// Matrix instructions, and how often each stands in the code.
+    /// Matrix instructions, and how often each occurs in the code.
     pub matrix: BTreeMap<String, usize>,
-    /// Other instructions that an emulation is made of, where they were looked for.
+    /// Other instructions that make up an emulation, if they were searched for.
     pub others: BTreeMap<String, usize>,
-    /// Routines that the driver calls in place of an instruction.
+    /// Routines that the driver calls instead of an instruction.
     pub routines: Vec<String>,
-    /// How the mnemonic begins of the unit that the operation names; `None` if any matrix instruction will do.
+    /// The prefix of the mnemonics of the unit that the operation names; `None` if any matrix instruction will do.
     pub unit: Option<String>,
-    /// The SHA-256 of the machine code, in hex, where it can be had.
+    /// The SHA-256 of the machine code, in hex, if it is available.
     pub code_sha256: Option<String>,
-    /// The disassembly, where the driver shows one.
+    /// The disassembly, if the driver provides one.
     pub listing: Option<String>,
 }
 
-/// A device of which one can see what is handed to its driver, or what the driver makes of it;
-/// [`Device::code`](crate::Device::code) gives it.
+/// A device whose kernels, or the code that the driver compiles them to, can be inspected;
+/// [`Device::code`](crate::Device::code) returns it.
 pub trait Code: Send + Sync {
-    /// Which instructions the driver issues for an operation, read from the code that it compiled; `None` where the driver
-    /// shows nothing.
+    /// The instructions that the driver issues for an operation, read from the code that it compiled; `None` if the
+    /// driver does not show its code.
     ///
     /// # Errors
-    /// Whatever the driver reports while it is asked.
+    /// Whatever the driver reports when queried.
     fn issued(&self, operation: &Operation) -> Result<Option<Issued>, Error> {
         let _ = operation;
         Ok(None)
     }
 
-    /// The SHA-256 of the kernel handed to the driver for an operation, in hex, where there is one.
+    /// The SHA-256 of the kernel handed to the driver for an operation, in hex, if there is one.
     fn kernel_hash(&self, operation: &Operation) -> Option<String>;
 }
 
 impl Issued {
-    /// What a disassembly shows.
+    /// Collects the matrix instructions of a disassembly, which it keeps.
     #[must_use]
     pub fn in_listing(listing: String) -> Self {
         Self { matrix: matrix_instructions(&listing), listing: Some(listing), ..Self::default() }
     }
 
-    /// Whether the operation runs on other units than the one it names: that unit's instruction is not there, or a
-    /// routine is called.
+    /// Whether the operation runs on units other than the one it names: that unit's instruction is absent, or a routine
+    /// is called.
     #[must_use]
     pub fn is_emulated(&self) -> bool {
         let is_there = match &self.unit {
@@ -60,7 +60,7 @@ impl Issued {
     }
 }
 
-/// How a mnemonic of a matrix instruction starts: AMD RDNA and CDNA, NVIDIA SASS as NVIDIA and Mesa print it, Intel.
+/// Prefixes of matrix instruction mnemonics: AMD RDNA and CDNA, NVIDIA SASS as NVIDIA and Mesa print it, Intel.
 const MNEMONICS: [&str; 19] = [
     "v_wmma_",
     "v_swmmac_",
@@ -83,9 +83,9 @@ const MNEMONICS: [&str; 19] = [
     "dpas",
 ];
 
-/// The matrix instructions in a disassembly, each with how often it stands there, in the order of their names.
+/// Counts the matrix instructions in a disassembly, ordered by name.
 ///
-/// A mnemonic is what stands first on a line, after a predicate or an `=` where there is one; case is as in the text.
+/// Only the first matrix mnemonic of a line counts, whatever precedes it, such as a predicate or an `=`. Case is kept.
 fn matrix_instructions(disassembly: &str) -> BTreeMap<String, usize> {
     let mut counts = BTreeMap::new();
     for line in disassembly.lines() {
@@ -101,7 +101,7 @@ fn matrix_instructions(disassembly: &str) -> BTreeMap<String, usize> {
 fn is_matrix_mnemonic(word: &str) -> bool {
     let lower = word.to_ascii_lowercase();
     MNEMONICS.iter().any(|start| {
-        // What follows a whole word is a modifier after a dot.
+        // A prefix that is a whole word may be followed only by a modifier after a dot.
         lower
             .strip_prefix(start)
             .is_some_and(|rest| start.ends_with('_') || rest.is_empty() || rest.starts_with('.') || *start == "v_dot")

@@ -1,14 +1,15 @@
 //! The contract between `mxprobe` and its backends.
 //!
-//! A backend is written against this crate alone. It says which devices it found ([`Backend::discover`]), which
-//! operations each of them claims ([`Device::operations`], plain data), and computes batches of tiles bit for bit
-//! ([`Device::execute`]). Everything that crosses this border is bits; values are made from bits only where somebody
-//! asks for one ([`Format::decode`]). Six abilities are optional, an object each: to multiply whole matrices ([`Matrices`]), to
-//! call scalar functions ([`Scalars`]) and to tell which status flags they raise ([`StatusFlags`]), to be timed ([`Timing`]),
-//! to screen its units for wrong results ([`Screening`]), and to show what the driver is given and makes of it ([`Code`]).
+//! A backend depends on this crate alone. It lists the devices it found ([`Backend::discover`]) and the operations that
+//! each of them claims ([`Device::operations`], plain data), and computes batches of tiles bit for bit
+//! ([`Device::execute`]). Everything that crosses this boundary is bits; bits are decoded to values only on request
+//! ([`Format::decode`]). Six abilities are optional, each an object of its own: multiplying whole matrices
+//! ([`Matrices`]), calling scalar functions ([`Scalars`]), reporting the status flags that those raise
+//! ([`StatusFlags`]), timing ([`Timing`]), screening the units for wrong results ([`Screening`]), and showing the code
+//! that the driver receives and compiles ([`Code`]).
 //!
-//! Responsibilities: the caller validates ([`execute`] does, once, for every backend); the backend may rely on what was
-//! validated, must never panic on a missing driver, and must never hide what it could not use.
+//! Responsibilities: the caller validates ([`execute`] does so once, for every backend). The backend may rely on that
+//! validation; it must never panic on a missing driver and never hide what it could not use.
 #![forbid(unsafe_code)]
 
 mod batch;

@@ -1,32 +1,32 @@
-//! Products that others wrote for a device: yardsticks.
+//! Matrix products of third-party libraries, used as yardsticks.
 
 use crate::{Elements, Error, Format};
 
-/// A product of f32 matrices in a library that is found at run time: something to compare with, and no unit that is asked.
+/// A library, found at run time, that multiplies f32 matrices: a yardstick to compare with, not a unit under test.
 pub trait Library: Send + Sync {
-    /// What it is: its file, and what it says of itself.
+    /// The library's file, and the name and version it reports.
     fn name(&self) -> &str;
 
-    /// A·B, m×n, row-major, as f32 bits; A m×k and B k×n are f32, row-major. In which order it adds is the library's own
-    /// affair.
+    /// Returns A·B, m×n, row-major, as f32 bits; A (m×k) and B (k×n) are f32, row-major. The order of addition is up to
+    /// the library.
     ///
     /// Call [`multiply_with`] instead, which validates.
     ///
     /// # Errors
-    /// What the library reports, or that it cannot take these sizes.
+    /// Whatever the library reports, or that it does not support these sizes.
     fn multiply(&self, sizes: (usize, usize, usize), a: &Elements, b: &Elements) -> Result<Elements, Error>;
 
-    /// Nanoseconds that the library's kernels have run since it was opened, by the device's own clock: copies are not in
-    /// it. `None` if it cannot tell.
+    /// Nanoseconds that the library's kernels have run since it was opened, by the device's own clock, excluding
+    /// copies. `None` if unknown.
     fn kernel_ns(&self) -> Option<u64> {
         None
     }
 }
 
-/// Validates, multiplies, and checks the shape of what came back; `sizes` are m, n and k.
+/// Validates, multiplies, and checks the shape of the result; `sizes` are m, n and k.
 ///
 /// # Errors
-/// [`Error::is_invalid`] where A is not m×k of f32 or B not k×n; else what the library reports.
+/// [`Error::is_invalid`] if A is not m×k of f32 or B not k×n; otherwise whatever the library reports.
 pub fn multiply_with(
     library: &dyn Library,
     sizes: (usize, usize, usize),
@@ -37,7 +37,7 @@ pub fn multiply_with(
     for (name, elements, rows, columns) in [("a", a, m, k), ("b", b, k, n)] {
         if elements.format() != Format::F32 || rows.checked_mul(columns) != Some(elements.len()) {
             return Err(Error::invalid(format!(
-                "{name} holds {} elements of {} where {rows}×{columns} of f32 are wanted",
+                "{name} holds {} elements of {}, not {rows}×{columns} of f32",
                 elements.len(),
                 elements.format()
             )));

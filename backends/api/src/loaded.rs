@@ -1,15 +1,15 @@
-//! Which file a driver was loaded from.
+//! Finding the file that a driver was loaded from.
 
-/// The name, without its directories, of a library that is loaded into this process and whose name begins so: the file
-/// itself, with its version, where the loader followed links (`libcuda.so.570.86.10`).
+/// Returns the file name, without directories, of a library in this process whose name starts with `beginning`.
+/// Symbolic links are resolved, so the name includes the version (`libcuda.so.570.86.10`).
 ///
-/// `None` where no such library is loaded, or the system has no `/proc/self/maps` to say so.
+/// `None` if no such library is loaded, or if the system has no `/proc/self/maps`.
 #[must_use]
 pub fn loaded_library(beginning: &str) -> Option<String> {
     named(&std::fs::read_to_string("/proc/self/maps").ok()?, beginning)
 }
 
-/// As above, in a text in the form of `/proc/self/maps` (proc_pid_maps(5)): six columns, of which the last is a path.
+/// Searches text in the form of `/proc/self/maps` (proc_pid_maps(5)): six columns, the last of which is a path.
 fn named(maps: &str, beginning: &str) -> Option<String> {
     let paths = maps.lines().filter_map(|line| line.find('/').map(|at| &line[at..]));
     let names = paths.filter_map(|path| path.trim_end_matches(" (deleted)").rsplit('/').next());

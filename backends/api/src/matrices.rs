@@ -1,4 +1,4 @@
-//! Whole matrices: an ability that a device may have.
+//! Multiplication of whole matrices, an optional ability of devices.
 
 use crate::{BlockScale, Device, Elements, Error, Format, Operation, OperationId, TileBatch, execute, operation_of};
 
@@ -29,17 +29,14 @@ impl GemmOperands<'_> {
     /// Checks formats and lengths against the operation, and that it can be chained along k.
     ///
     /// # Errors
-    /// [`Error::is_invalid`] with the first operand that does not fit; [`Error::is_unsupported`] where k takes more than one
-    /// operation and d is not of the format of c.
+    /// [`Error::is_invalid`] with the first operand that does not fit; [`Error::is_unsupported`] if k takes more than
+    /// one operation and the format of d differs from that of c.
     pub fn validate(&self, id: &OperationId) -> Result<(), Error> {
         let Self { m, n, k, a, b, c, scale_a, scale_b } = *self;
         let check = |name: &str, elements: &Elements, format: Format, rows: usize, columns: usize| {
             holds(name, elements, format, id)?;
             if rows.checked_mul(columns) != Some(elements.len()) {
-                return Err(Error::invalid(format!(
-                    "{name} holds {} elements where {rows}×{columns} are wanted",
-                    elements.len()
-                )));
+                return Err(Error::invalid(format!("{name} holds {} elements, not {rows}×{columns}", elements.len())));
             }
             Ok(())
         };
@@ -61,18 +58,18 @@ impl GemmOperands<'_> {
     }
 }
 
-/// The operands of dots that have none in common, as bits: k elements of A and of B a dot, one dot after another, and one of C.
+/// The operands of independent dots, as bits: per dot, k elements of A, k of B and one of C, one dot after another.
 ///
-/// An operation with block scales takes ⌈k/block⌉ scales of A and of B a dot.
+/// An operation with block scales takes ⌈k/block⌉ scales of A and of B per dot.
 #[derive(Clone, Copy, Debug)]
 pub struct DotOperands<'a> {
-    /// How many dots.
+    /// The number of dots.
     pub count: usize,
-    /// A, k elements a dot, the operation's k.
+    /// A: the operation's k elements per dot.
     pub a: &'a Elements,
-    /// B, k elements a dot.
+    /// B: k elements per dot.
     pub b: &'a Elements,
-    /// C, an element a dot.
+    /// C: one element per dot.
     pub c: &'a Elements,
     /// The scales of A, for an operation that has them.
     pub scale_a: Option<&'a Elements>,
@@ -93,7 +90,7 @@ impl DotOperands<'_> {
             if count.checked_mul(of_each) != Some(elements.len()) {
                 let found = elements.len();
                 return Err(Error::invalid(format!(
-                    "{name} holds {found} elements where {count} dots take {of_each} each"
+                    "{name} holds {found} elements, but {count} dots take {of_each} each"
                 )));
             }
             Ok(())
@@ -110,15 +107,15 @@ impl DotOperands<'_> {
     }
 }
 
-/// That an operand is of the format that an operation takes.
+/// Checks that an operand has the format that an operation takes.
 fn holds(name: &str, elements: &Elements, format: Format, id: &OperationId) -> Result<(), Error> {
     if elements.format() == format {
         return Ok(());
     }
-    Err(Error::invalid(format!("{name} holds {} where {id} takes {format}", elements.format())))
+    Err(Error::invalid(format!("{name} holds {}, but {id} takes {format}", elements.format())))
 }
 
-/// The block scales of an operation that takes them; both are there then, and neither is else.
+/// Checks that both scales are present if the operation takes block scales and absent otherwise, and returns them.
 fn scales<'a>(
     id: &OperationId,
     a: Option<&'a Elements>,
@@ -132,11 +129,11 @@ fn scales<'a>(
     }
 }
 
-/// A device that multiplies whole matrices; [`Device::matrices`] gives it.
+/// A device that multiplies whole matrices; [`Device::matrices`] returns it.
 pub trait Matrices: Send + Sync {
-    /// Multiplies as one operation after another along k does it, tile by tile: k ascending, each taking the last one's d as
-    /// c, the edges padded with +0, and scales with 1. Every bit is that of [`Device::execute`]; `None` where the device has
-    /// no faster way than that for this operation.
+    /// Multiplies with the bits of a chain of operations along k, tile by tile: k ascending, the d of each operation
+    /// being the c of the next, edges padded with +0, and scales with 1. Every bit equals that of [`Device::execute`];
+    /// `None` if the device has no faster way for this operation.
     ///
     /// Call [`multiply`] instead, which validates. An implementation may rely on operands that were validated.
     ///
@@ -144,8 +141,8 @@ pub trait Matrices: Send + Sync {
     /// Whatever the driver or the device reports.
     fn multiply(&self, operation: &Operation, operands: &GemmOperands<'_>) -> Result<Option<Elements>, Error>;
 
-    /// Computes dots that have no operand in common: d of each, every bit that of [`Device::execute`]; `None` if the device has
-    /// no faster way for this operation than elements of tiles.
+    /// Computes independent dots and returns the d of each. Every bit equals that of [`Device::execute`]; `None` if the
+    /// device has no faster way for this operation than computing whole tiles.
     ///
     /// Call [`dots`] instead, which validates. An implementation may rely on operands that were validated.
     ///
@@ -155,23 +152,23 @@ pub trait Matrices: Send + Sync {
         Ok(None)
     }
 
-    /// Whether a product of one element costs as much as a whole tile. Where it does not, as in a model or a simulator, one
-    /// dot is asked for as a product of 1×1.
+    /// Whether a product of one element costs as much as a whole tile. If it does not, as in a model or a simulator,
+    /// the caller requests a single dot as a 1×1 product.
     fn has_tiles(&self) -> bool {
         true
     }
 
-    /// Nanoseconds that kernels of [`multiply`](Self::multiply) have run since the device was opened, by the device's own
-    /// clock: packing, copies and launches are not in it. `None` if the device cannot tell.
+    /// Nanoseconds that kernels of [`multiply`](Self::multiply) have run since the device was opened, by the device's
+    /// own clock, excluding packing, copies and launches. `None` if unknown.
     fn kernel_ns(&self) -> Option<u64> {
         None
     }
 }
 
-/// Validates, multiplies, and checks the shape of what came back; `None` where the device multiplies tiles alone.
+/// Validates, multiplies, and checks the shape of the result; `None` if the device multiplies only tiles.
 ///
 /// # Errors
-/// As [`GemmOperands::validate`], and if the device does not claim the operation; else what the device reports.
+/// As [`GemmOperands::validate`], and if the device does not claim the operation; otherwise what the device reports.
 pub fn multiply(
     device: &dyn Device,
     operation: &Operation,
@@ -195,10 +192,10 @@ pub fn multiply(
     Ok(Some(d))
 }
 
-/// Validates, computes dots, and checks how many came back; `None` if the device computes elements of tiles alone.
+/// Validates, computes dots, and checks how many came back; `None` if the device computes only whole tiles.
 ///
 /// # Errors
-/// As [`DotOperands::validate`], and if the device does not claim the operation; else what the device reports.
+/// As [`DotOperands::validate`], and if the device does not claim the operation; otherwise what the device reports.
 pub fn dots(device: &dyn Device, operation: &Operation, operands: &DotOperands<'_>) -> Result<Option<Elements>, Error> {
     operation_of(device, &operation.id)?;
     operands.validate(&operation.id)?;
@@ -217,12 +214,12 @@ pub fn dots(device: &dyn Device, operation: &Operation, operands: &DotOperands<'
     Ok(Some(d))
 }
 
-/// Elements of A or B that one batch holds at the most.
+/// The maximum number of elements of A or B in one batch.
 const ELEMENTS_PER_BATCH: usize = 1 << 22;
 
-/// The same product tile by tile: what every device can do, and what [`Matrices::multiply`] has the bits of.
+/// Multiplies tile by tile, which every device can do; [`Matrices::multiply`] must return the same bits.
 ///
-/// Tiles of D go through the device in batches, each all the way along k before the next.
+/// Tiles of D go through the device in batches; each batch is finished along all of k before the next one starts.
 ///
 /// # Errors
 /// As [`multiply`].
@@ -283,19 +280,19 @@ pub fn multiply_by_tiles(
     Ok(d)
 }
 
-/// A part of a matrix that begins at a row and a column, and may reach beyond its ends.
+/// A part of a matrix that starts at a row and a column and may extend beyond the matrix.
 struct Window<'a> {
     matrix: &'a Elements,
     rows: usize,
     columns: usize,
     row: usize,
     column: usize,
-    /// What lies beyond the ends.
+    /// The bits of elements beyond the ends.
     beyond: u64,
 }
 
 impl Window<'_> {
-    /// Copies `rows`×`columns` elements.
+    /// Copies `rows`×`columns` elements to `target`, from index `start`.
     fn copy_to(&self, target: &mut Elements, start: usize, rows: usize, columns: usize) {
         for line in 0..rows {
             for at in 0..columns {
@@ -319,7 +316,7 @@ mod tests {
         let with = |b, c, scale_a| DotOperands { count: 2, a: &a, b, c, scale_a, scale_b: None }.validate(&id);
         assert_eq!(with(&a, &c, None), Ok(()));
         let refused = |b, c, scale| with(b, c, scale).expect_err("it does not fit").to_string();
-        assert!(refused(&b, &c, None).contains("b holds 31 elements where 2 dots take 16 each"));
+        assert!(refused(&b, &c, None).contains("b holds 31 elements, but 2 dots take 16 each"));
         assert!(refused(&a, &a, None).contains("c holds f16"));
         assert!(refused(&a, &c, Some(&c)).contains("no block scales"));
     }

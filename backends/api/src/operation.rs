@@ -16,7 +16,7 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// m, n and k as lengths.
+    /// Returns m, n and k as lengths.
     #[must_use]
     pub fn sizes(self) -> (usize, usize, usize) {
         (self.m as usize, self.n as usize, self.k as usize)
@@ -29,16 +29,16 @@ impl fmt::Display for Shape {
     }
 }
 
-/// How an operation scales its operands: one scale of `format` for each `block` consecutive k.
+/// The block scaling of an operation: one scale of `format` for every `block` consecutive k.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockScale {
     /// The format of a scale.
     pub format: Format,
-    /// How many consecutive k share one scale.
+    /// The number of consecutive k that share one scale.
     pub block: usize,
 }
 
-/// The canonical name of an operation: `FAMILY.mMnNkK.D.A.B.C` and what else the family needs.
+/// The canonical name of an operation: `FAMILY.mMnNkK.D.A.B.C`, followed by any qualifiers that the family needs.
 ///
 /// ```
 /// let id: mxprobe_api::OperationId = "mma.m16n8k16.f32.f16.f16.f32".parse()?;
@@ -61,26 +61,26 @@ pub struct OperationId {
     pub b: Format,
     /// The format of C.
     pub c: Format,
-    /// What follows: `satfinite`, `block32` and its scale format, a float-controls mode, a scope.
+    /// The qualifiers: `satfinite`, `block32` and its scale format, a float-controls mode, a scope.
     pub qualifiers: Vec<String>,
 }
 
 impl OperationId {
-    /// An id without qualifiers; formats in PTX order, D first.
+    /// Creates an id without qualifiers; formats are in PTX order, D first.
     #[must_use]
     pub fn new(family: &str, shape: (u32, u32, u32), d: Format, a: Format, b: Format, c: Format) -> Self {
         let (m, n, k) = shape;
         Self { family: family.to_owned(), shape: Shape { m, n, k }, d, a, b, c, qualifiers: Vec::new() }
     }
 
-    /// The same id with one more qualifier.
+    /// Returns the same id with one more qualifier.
     #[must_use]
     pub fn with(mut self, qualifier: &str) -> Self {
         self.qualifiers.push(qualifier.to_owned());
         self
     }
 
-    /// Whether a word stands among the qualifiers.
+    /// Whether `qualifier` is one of the qualifiers.
     #[must_use]
     pub fn has(&self, qualifier: &str) -> bool {
         self.qualifiers.iter().any(|word| word == qualifier)
@@ -120,7 +120,7 @@ impl FromStr for OperationId {
 
     fn from_str(text: &str) -> Result<Self, Error> {
         let wrong = |what: &str| {
-            Error::invalid(format!("`{text}` is no operation id: {what}; the form is FAMILY.mMnNkK.D.A.B.C"))
+            Error::invalid(format!("`{text}` is not an operation id: {what}; the form is FAMILY.mMnNkK.D.A.B.C"))
         };
         let mut words = text.split('.');
         let family = words.next().filter(|word| !word.is_empty()).ok_or_else(|| wrong("no family"))?;
@@ -169,19 +169,19 @@ impl From<OperationId> for String {
 pub struct Operation {
     /// The canonical name, unique within its device.
     pub id: OperationId,
-    /// Who computes one tile together: `thread`, `warp`, `warpgroup`, `subgroup`, `workgroup`, …
+    /// The group of threads that computes one tile together: `thread`, `warp`, `warpgroup`, `subgroup`, `workgroup`, …
     pub scope: String,
-    /// The mnemonic of the one instruction behind it, with operands where an assembler takes them; `None` where there is no
-    /// such instruction, or it is not known without running it. Remarks belong elsewhere.
+    /// The mnemonic of the single instruction behind it, with operands if an assembler takes them; `None` if there is
+    /// no such instruction, or if it cannot be known without running the operation. Remarks belong elsewhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instruction: Option<String>,
-    /// Other names people know it by.
+    /// Other common names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub aliases: Vec<String>,
 }
 
 impl Operation {
-    /// An operation with no known instruction and no alias.
+    /// Creates an operation without a known instruction or aliases.
     #[must_use]
     pub fn new(id: OperationId, scope: &str) -> Self {
         Self { id, scope: scope.to_owned(), instruction: None, aliases: Vec::new() }
@@ -194,7 +194,7 @@ impl Operation {
     }
 }
 
-/// The operations of a device in the order of their ids.
+/// The operations of a device, ordered by id.
 pub type OperationSet = BTreeMap<OperationId, Operation>;
 
 #[cfg(test)]

@@ -1,13 +1,13 @@
-//! Numbers that inputs are drawn from.
+//! Pseudorandom inputs.
 
 use crate::{Elements, FloatEncoding, Format};
 
-/// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): the same numbers on every machine and in every run.
+/// A SplitMix64 generator (Steele, Lea, Flood, OOPSLA 2014): the same numbers on every machine and in every run.
 #[derive(Clone, Debug)]
 pub struct Random(pub u64);
 
 impl Random {
-    /// 64 bits.
+    /// Draws 64 bits.
     pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -16,29 +16,29 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// A number below `limit`; 0 where that is 0.
+    /// Draws a number below `limit`; returns 0 if `limit` is 0.
     pub fn below(&mut self, limit: usize) -> usize {
         usize::try_from(self.bits() >> 8).unwrap_or(0) % limit.max(1)
     }
 
-    /// A number from `low` to `high`, both included; `low` where `high` is less.
+    /// Draws a number from `low` to `high`, both inclusive; returns `low` if `high` is less.
     pub fn between(&mut self, low: i32, high: i32) -> i32 {
         let span = high.saturating_sub(low).max(0).unsigned_abs() as usize;
         low + i32::try_from(self.below(span + 1)).unwrap_or(0)
     }
 
-    /// One bit.
+    /// Draws one bit.
     pub fn flip(&mut self) -> bool {
         self.bits() >> 40 & 1 == 1
     }
 
-    /// Any bits of a format, NaN and infinities among them.
+    /// Draws any bits of a format, including NaN and infinities.
     pub fn any(&mut self, format: Format) -> u64 {
         self.bits() & format.mask()
     }
 
-    /// A value from 1/4 to 4 in magnitude, of either sign where there are two, with 8 fraction bits at the most, so that products are
-    /// exact in f32; any integer of an integer format.
+    /// Draws a value from 1/4 to 4 in magnitude, of either sign if the format is signed, with at most 8 fraction bits,
+    /// so that products are exact in f32; for an integer format, any integer.
     pub fn moderate(&mut self, format: Format) -> u64 {
         if format.is_integer() {
             return self.any(format);
@@ -47,7 +47,7 @@ impl Random {
         self.signed(format, value)
     }
 
-    /// A value from 1/4 to 4 in magnitude with every fraction bit of its format drawn; any integer of an integer format.
+    /// Draws a value from 1/4 to 4 in magnitude with every fraction bit random; for an integer format, any integer.
     pub fn dense(&mut self, format: Format) -> u64 {
         if format.is_integer() {
             return self.any(format);
@@ -57,13 +57,13 @@ impl Random {
         self.signed(format, value)
     }
 
-    /// A value of either sign, rounded to a format.
+    /// Rounds a value to a format, with a random sign if the format is signed.
     fn signed(&mut self, format: Format, value: f64) -> u64 {
         let signed = format.as_float().is_some_and(FloatEncoding::is_signed);
         format.from_f64(if signed && self.flip() { -value } else { value })
     }
 
-    /// Draws every element.
+    /// Fills `elements` with values from `draw`.
     pub fn fill(&mut self, elements: &mut Elements, draw: fn(&mut Self, Format) -> u64) {
         let format = elements.format();
         (0..elements.len()).for_each(|at| elements.set(at, draw(self, format)));

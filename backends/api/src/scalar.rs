@@ -6,9 +6,9 @@ use crate::{Device, Elements, Error, Format, StatusFlags};
 
 /// The name of a device's scalar arithmetic in one format and one mode: `scalar.FORMAT` and the words of the mode.
 ///
-/// Words that every backend uses alike: `rne`, `rz`, `rd`, `ru` ask for a rounding direction; `ftz` asks that subnormal
-/// results be flushed to zero, `daz` that subnormal inputs be taken as zero, `preserve` that both be kept. Without a
-/// word nothing is asked for, and the device does what it does by default.
+/// These words mean the same in every backend: `rne`, `rz`, `rd` and `ru` request a rounding direction; `ftz` requests
+/// that subnormal results be flushed to zero, `daz` that subnormal inputs be read as zero, `preserve` that both be
+/// kept. Without any word, the device's default applies.
 ///
 /// ```
 /// let id: mxprobe_api::ScalarId = "scalar.f32.rz.ftz".parse()?;
@@ -19,27 +19,27 @@ use crate::{Device, Elements, Error, Format, StatusFlags};
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct ScalarId {
-    /// The format of every operand, and of every result but a conversion's.
+    /// The format of every operand, and of every result except that of a conversion.
     pub format: Format,
-    /// What is asked of it, in words.
+    /// The words of the mode.
     pub mode: Vec<String>,
 }
 
 impl ScalarId {
-    /// The arithmetic of a format as the device gives it unasked.
+    /// Creates the id of a format's arithmetic in the device's default mode.
     #[must_use]
     pub fn new(format: Format) -> Self {
         Self { format, mode: Vec::new() }
     }
 
-    /// The same id with one more word.
+    /// Returns the same id with one more word in the mode.
     #[must_use]
     pub fn with(mut self, word: &str) -> Self {
         self.mode.push(word.to_owned());
         self
     }
 
-    /// Whether a word stands in the mode.
+    /// Whether `word` is part of the mode.
     #[must_use]
     pub fn has(&self, word: &str) -> bool {
         self.mode.iter().any(|each| each == word)
@@ -59,7 +59,7 @@ impl FromStr for ScalarId {
     fn from_str(text: &str) -> Result<Self, Error> {
         let wrong = |what: &str| {
             Error::invalid(format!(
-                "`{text}` is no scalar id: {what}; the form is scalar.FORMAT and words such as rne, ftz"
+                "`{text}` is not a scalar id: {what}; the form is scalar.FORMAT and words such as rne, ftz"
             ))
         };
         let mut words = text.split('.');
@@ -89,7 +89,7 @@ impl From<ScalarId> for String {
     }
 }
 
-/// How four products are added, as a source writes it (NVIDIA, Precision & Performance, Figures 2 to 4).
+/// The order in which source code adds four products (NVIDIA, Precision & Performance, Figures 2 to 4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DotOrder {
     /// `t = 0; t = t + a[i]*b[i]`, each product and each sum rounded.
@@ -105,7 +105,7 @@ impl DotOrder {
     pub const ALL: [Self; 3] = [Self::Serial, Self::Fma, Self::Pairwise];
 }
 
-/// A function that IEEE 754 recommends and does not require to be correctly rounded (IEEE 754-2019, 9.2).
+/// A function that IEEE 754 recommends, with no requirement of correct rounding (IEEE 754-2019, 9.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Elementary {
     /// `1 / √a`.
@@ -161,16 +161,17 @@ pub enum ScalarFunction {
     Divide,
     /// `√a`.
     SquareRoot,
-    /// `a · b + c` by the function that is named as fused.
+    /// `a · b + c` by the function that is explicitly fused.
     Fma,
-    /// `a * b + c` as a source writes it with the compiler's defaults: a compiler may contract it.
+    /// `a * b + c` as written in source code, with the compiler's defaults: a compiler may contract it.
     MultiplyAdd,
     /// `a` in another format.
     Convert {
         /// The format of the result.
         to: Format,
     },
-    /// A dot product of four terms as a source writes it with the compiler's defaults: operands `a0 a1 a2 a3 b0 b1 b2 b3`.
+    /// A dot product of four terms as written in source code, with the compiler's defaults. Operands:
+    /// `a0 a1 a2 a3 b0 b1 b2 b3`.
     Dot4 {
         /// The order of its sum.
         order: DotOrder,
@@ -179,7 +180,7 @@ pub enum ScalarFunction {
     Reciprocal,
     /// `a − n·b`, where n is the integer nearest to a / b, ties to even (IEEE 754-2019, 5.3.1).
     Remainder,
-    /// `a − n·b`, where n is a / b without its fraction, as C's `fmod`.
+    /// `a − n·b`, where n is a / b without its fraction, like C's `fmod`.
     TruncatedRemainder,
     /// `a · 2^b` for an integer `b`.
     Scale,
@@ -189,18 +190,18 @@ pub enum ScalarFunction {
     Abs,
     /// `a` with the sign of `b`.
     CopySign,
-    /// How `a` compares with `b`, as an s32: −1 less, 0 equal, 1 greater, 2 unordered.
+    /// The comparison of `a` with `b`, as an s32: −1 less, 0 equal, 1 greater, 2 unordered.
     Compare,
-    /// A function without a required rounding.
+    /// A function whose rounding is not specified.
     Elementary(Elementary),
 }
 
 impl ScalarFunction {
-    /// Sums, products, quotients and roots, and a product with a sum, named as fused and as a source writes it.
+    /// Sums, products, quotients and roots, and a multiply-add, explicitly fused and as written in source code.
     pub const ARITHMETIC: [Self; 7] =
         [Self::Add, Self::Subtract, Self::Multiply, Self::Divide, Self::SquareRoot, Self::Fma, Self::MultiplyAdd];
 
-    /// What else IEEE 754 requires of a format: the reciprocal is a division.
+    /// The other functions that IEEE 754 requires of a format; the reciprocal counts as a division.
     pub const FURTHER: [Self; 8] = [
         Self::Reciprocal,
         Self::Remainder,
@@ -212,9 +213,10 @@ impl ScalarFunction {
         Self::Compare,
     ];
 
-    /// What a shading language has of a format: arithmetic, conversions to the other ones of `formats`, the dot products, the
-    /// reciprocal, the remainder of a truncated quotient, products with powers of two, the signs but for copying one,
-    /// comparisons, and the elementary functions; of f64 the reciprocal square root alone of these.
+    /// The functions that a shading language has for a format: arithmetic, conversions to the other formats in
+    /// `formats`, the dot products, the reciprocal, the remainder of a truncated quotient, products with powers of two,
+    /// negation and the absolute value, comparisons, and the elementary functions (for f64 only the reciprocal square
+    /// root).
     ///
     /// ```
     /// use mxprobe_api::{Format, ScalarFunction};
@@ -231,7 +233,7 @@ impl ScalarFunction {
         Self::ARITHMETIC.into_iter().chain(conversions).chain(dots).chain(further).chain(elementary)
     }
 
-    /// How many operands one call takes.
+    /// The number of operands of one call.
     #[must_use]
     pub fn arity(self) -> usize {
         match self {
@@ -255,7 +257,7 @@ impl ScalarFunction {
         }
     }
 
-    /// The format of the result where the operands are of `format`.
+    /// The format of the result for operands of `format`.
     #[must_use]
     pub fn result(self, format: Format) -> Format {
         match self {
@@ -304,7 +306,7 @@ impl FromStr for ScalarFunction {
             return Ok(function);
         }
         let to = text.strip_prefix("convert.").and_then(|format| Format::named(format).ok());
-        to.map(|to| Self::Convert { to }).ok_or_else(|| Error::invalid(format!("`{text}` is no scalar function")))
+        to.map(|to| Self::Convert { to }).ok_or_else(|| Error::invalid(format!("`{text}` is not a scalar function")))
     }
 }
 
@@ -327,19 +329,19 @@ impl From<ScalarFunction> for String {
 pub struct Scalar {
     /// Its name, unique within its device.
     pub id: ScalarId,
-    /// What it computes, each with the instruction or the call behind it, as far as it is known without running it.
+    /// Its functions, each with the instruction or the call behind it, if that is known without running it.
     pub functions: BTreeMap<ScalarFunction, Option<String>>,
 }
 
-/// A device whose scalar arithmetic can be called; [`Device::scalars`] gives it.
+/// A device whose scalar arithmetic can be called; [`Device::scalars`] returns it.
 pub trait Scalars: Send + Sync {
-    /// The arithmetic, a member for each format and mode, as data.
+    /// The arithmetic as data: one member for each format and mode.
     fn members(&self) -> &[Scalar];
 
-    /// Calls a function once for every `function.arity()` operands, and returns one element a call.
+    /// Calls a function once for every `function.arity()` operands, and returns one element per call.
     ///
     /// Call [`call`] instead, which validates. An implementation may rely on `scalar` being one of the
-    /// [`members`](Self::members), on `function` being one of that member's, and on whole calls.
+    /// [`members`](Self::members), on `function` being one of that member's, and on the operands being whole calls.
     ///
     /// # Errors
     /// Whatever the driver or the device reports.
@@ -351,19 +353,19 @@ pub trait Scalars: Send + Sync {
     }
 }
 
-/// The scalar arithmetic of a device; none where it cannot be called.
+/// The scalar arithmetic of a device; empty if it cannot be called.
 #[must_use]
 pub fn scalars_of(device: &dyn Device) -> &[Scalar] {
     device.scalars().map_or(&[], |scalars| scalars.members())
 }
 
-/// Validates, computes, and checks the shape of what came back: the one way to call a scalar function.
+/// Calls a scalar function: validates, computes, and checks the shape of the result. The only way to call one.
 ///
-/// `operands` holds the operands of one call side by side, call after call; the result has one element a call.
+/// `operands` holds the operands of one call next to each other, call after call; the result has one element per call.
 ///
 /// # Errors
-/// [`Error::is_invalid`] if the device does not claim the function in that mode, or the operands are of another format or
-/// no whole number of calls; else what the device reports.
+/// [`Error::is_invalid`] if the device does not claim the function in that mode, if the operands are of another format,
+/// or if they are not a whole number of calls; otherwise what the device reports.
 pub fn call(
     device: &dyn Device,
     scalar: &Scalar,
@@ -383,7 +385,7 @@ pub fn call(
     Ok(results)
 }
 
-/// The arithmetic of a device that claims a function, and how many calls these operands are.
+/// Returns the arithmetic of a device that claims a function, and the number of calls that the operands make.
 ///
 /// # Errors
 /// As [`call`].
@@ -406,7 +408,7 @@ pub(crate) fn claimed<'d>(
     if !operands.len().is_multiple_of(arity) {
         let given = operands.len();
         return Err(Error::invalid(format!(
-            "{given} operands are no whole number of calls of {function}, which takes {arity}"
+            "{given} operands are not a whole number of calls of {function}, which takes {arity}"
         )));
     }
     Ok((scalars, operands.len() / arity))

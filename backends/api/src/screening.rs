@@ -1,5 +1,5 @@
-//! Screening, an ability that a device may have: to compute the same tiles again and again on each of its units, and to compare
-//! digests of the results there.
+//! Screening, an optional ability: computing the same tiles repeatedly on each unit of a device, and comparing digests
+//! of the results there.
 
 use std::time::Duration;
 
@@ -7,31 +7,31 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Device, Elements, Error, Format, Operation, OperationId, TileBatch, operation_of};
 
-/// Work that is computed again and again: blocks of tiles, and the digests of the right results.
+/// Work to be repeated: blocks of tiles, and the digests of the correct results.
 #[derive(Clone, Copy, Debug)]
 pub struct Drill<'a> {
-    /// The operands. They are as many blocks of tiles, of the same length each, as there are digests.
+    /// The operands: as many blocks of tiles as there are digests, all of the same length.
     pub operands: &'a TileBatch,
-    /// The [`digest`] of D of each block.
+    /// The [`digest`] of each block's D.
     pub digests: &'a [u64],
-    /// Each unit goes over all blocks until this has passed, once at the least.
+    /// The time for which each unit repeats passes over all blocks, at least one.
     pub duration: Duration,
-    /// Passes over all blocks, at the most.
+    /// The maximum number of passes over all blocks.
     pub passes: u64,
-    /// The unit that works; all of them at once, if it does not say.
+    /// The unit to run on; `None` for all units simultaneously.
     pub unit: Option<u32>,
-    /// What is made wrong in the results before they are looked at, to test who looks.
+    /// An error injected into the results before they are checked, to test the caller.
     pub inject: Option<Injection>,
 }
 
 impl Drill<'_> {
-    /// How many tiles a block has.
+    /// The number of tiles in a block.
     #[must_use]
     pub fn block_tiles(&self) -> usize {
         self.operands.tiles / self.digests.len().max(1)
     }
 
-    /// The blocks, each a batch of its own.
+    /// Splits the operands into blocks, each a batch of its own.
     #[must_use]
     pub fn blocks(&self) -> Vec<TileBatch> {
         let Self { operands, digests, .. } = self;
@@ -53,27 +53,27 @@ impl Drill<'_> {
     }
 }
 
-/// One bit that is inverted in some results.
+/// An injected error: one bit that is inverted in some results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Injection {
-    /// Which bit, 0 the lowest.
+    /// The bit, counted from 0 for the lowest.
     pub bit: u32,
-    /// Only in this lane, as [`lanes`] counts them.
+    /// Restricts it to this lane, as [`lanes`] counts them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lane: Option<u32>,
-    /// Only if the right result has this biased exponent; of integers, never.
+    /// Restricts it to correct results with this biased exponent; never met by integers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exponent: Option<u64>,
-    /// Only on this unit.
+    /// Restricts it to this unit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unit: Option<u32>,
-    /// Only in each `every`-th result for which the rest holds; in all, if it is 0 or 1.
+    /// Restricts it to every `every`-th result that meets the other conditions; 0 and 1 mean all of them.
     #[serde(default)]
     pub every: u64,
 }
 
 impl Injection {
-    /// Makes results of a unit wrong. `met` counts those for which all but `every` holds, and begins at 0.
+    /// Corrupts results of a unit. `met` counts the results that meet all conditions but `every`; it starts at 0.
     pub fn apply(&self, id: &OperationId, unit: Option<u32>, met: &mut u64, d: &mut Elements) {
         if self.unit.is_some() && self.unit != unit {
             return;
@@ -96,8 +96,8 @@ impl Injection {
     }
 }
 
-/// How many lanes the results of an operation have: the elements of a tile; 16 if a tile has one element, as vector registers
-/// hold tiles side by side then.
+/// The number of lanes in the results of an operation: the elements of a tile, or 16 if a tile has one element, since
+/// vector registers then hold tiles side by side.
 #[must_use]
 pub fn lanes(id: &OperationId) -> usize {
     let (m, n, _) = id.shape.sizes();
@@ -113,12 +113,13 @@ pub fn biased_exponent(format: Format, bits: u64) -> Option<u64> {
     Some(bits >> float.fraction_bits & ((1 << width) - 1))
 }
 
-/// A digest of bytes that changes if any one word of eight bytes changes, for certain, and if several do, but for about one case
-/// in 2^64.
+/// A digest of bytes that is certain to change if a single word of eight bytes changes; if several change, it misses
+/// about one case in 2^64.
 ///
-/// Word `i`, little-endian, goes into lane `i` modulo 4: lane = rotate_left(lane ^ word, 29) · 0x9e3779b97f4a7c15. Lanes begin as
-/// 1, 2, 3 and 4; a last word that is not whole is filled with zeros. The digest begins as the number of bytes, and takes the four
-/// lanes in the same way. Each step is a bijection of the lane for a given word, and of the word for a given lane.
+/// Word `i`, little-endian, goes into lane `i` modulo 4: lane = rotate_left(lane ^ word, 29) · 0x9e3779b97f4a7c15.
+/// Lanes start as 1, 2, 3 and 4; an incomplete last word is padded with zeros. The digest starts as the number of
+/// bytes, and the four lanes are folded into it by the same step. Each step is a bijection of the lane for a given
+/// word, and of the word for a given lane.
 #[must_use]
 pub fn digest(bytes: &[u8]) -> u64 {
     const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -141,43 +142,43 @@ pub fn digest(bytes: &[u8]) -> u64 {
     lanes.into_iter().fold(bytes.len() as u64, step)
 }
 
-/// What one unit computed.
+/// The results of screening one unit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Screened {
-    /// Which unit, if they can be told apart: the number of a logical processor.
+    /// The unit, if units can be told apart: the number of a logical processor.
     pub unit: Option<u32>,
-    /// Whether it is certain that this unit computed, and no other one.
+    /// Whether it is certain that no other unit computed.
     pub pinned: bool,
-    /// Blocks that were computed.
+    /// The number of blocks computed.
     pub blocks: u64,
-    /// Those whose digest was wrong.
+    /// The number of blocks whose digest was wrong.
     pub wrong: u64,
-    /// How long it took, in nanoseconds.
+    /// The elapsed time, in nanoseconds.
     pub elapsed_ns: f64,
-    /// The first wrong blocks, [`KEPT`] at the most.
+    /// The first wrong blocks, at most [`KEPT`].
     pub kept: Vec<WrongBlock>,
 }
 
-/// D of a block whose digest was wrong.
+/// A block whose digest was wrong.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WrongBlock {
     /// The pass over all blocks, from 0.
     pub pass: u64,
     /// The block, from 0.
     pub block: usize,
-    /// What was returned.
+    /// The D that the unit returned.
     pub d: Elements,
 }
 
-/// The most wrong blocks of a unit that are kept.
+/// The maximum number of wrong blocks kept per unit.
 pub const KEPT: usize = 8;
 
-/// A device whose units can be screened one by one; [`Device::screening`] gives it.
+/// A device whose units can be screened one by one; [`Device::screening`] returns it.
 pub trait Screening: Send + Sync {
-    /// The units, as [`Drill::unit`] names them; none, if they cannot be told apart.
+    /// The units, as numbered in [`Drill::unit`]; empty if they cannot be told apart.
     fn units(&self) -> Vec<u32>;
 
-    /// Computes the drill on one unit, or on all of them at once.
+    /// Computes the drill on one unit, or on all of them simultaneously.
     ///
     /// Call [`screen`] instead, which validates.
     ///
@@ -186,18 +187,19 @@ pub trait Screening: Send + Sync {
     fn screen(&self, operation: &Operation, drill: &Drill<'_>) -> Result<Vec<Screened>, Error>;
 }
 
-/// Validates, screens, and checks the shape of what came back: the one way to screen a device.
+/// Screens a device: validates, computes, and checks the shape of the result. The only way to screen one.
 ///
 /// A device without the ability computes block after block with [`Device::execute`], as one unit without a number.
 ///
 /// # Errors
-/// [`Error::is_invalid`] if the device has no such operation or unit, or the drill does not fit; else what the device reports.
+/// [`Error::is_invalid`] if the device has no such operation or unit, or if the drill does not fit; otherwise what the
+/// device reports.
 pub fn screen(device: &dyn Device, operation: &Operation, drill: &Drill<'_>) -> Result<Vec<Screened>, Error> {
     operation_of(device, &operation.id)?;
     drill.operands.validate(operation)?;
     let (tiles, blocks) = (drill.operands.tiles, drill.digests.len());
     if tiles == 0 || blocks == 0 || !tiles.is_multiple_of(blocks) {
-        return Err(Error::invalid(format!("{tiles} tiles are not {blocks} blocks of one length")));
+        return Err(Error::invalid(format!("{tiles} tiles cannot be split into {blocks} blocks of equal length")));
     }
     if let Some(inject) = drill.inject
         && inject.bit >= operation.id.d.bits()
@@ -223,15 +225,15 @@ pub fn screen(device: &dyn Device, operation: &Operation, drill: &Drill<'_>) -> 
         })
     {
         let selector = &device.info().selector;
-        return Err(Error::driver(format!("{selector} screened {} and returned what cannot be", operation.id)));
+        return Err(Error::driver(format!("{selector} screened {} and returned impossible results", operation.id)));
     }
     Ok(found)
 }
 
-/// Goes over all blocks again and again: computes, injects, compares.
+/// Repeats passes over all blocks: computes each, injects the error, and compares the digest.
 ///
 /// # Errors
-/// Those of `execute`, which writes D of a block.
+/// Those of `execute`, which writes the D of a block.
 pub fn go_over(
     id: &OperationId,
     drill: &Drill<'_>,
@@ -266,7 +268,7 @@ pub fn go_over(
     }
 }
 
-/// Screens a device that does not have the ability.
+/// Screens a device that lacks the ability, as a single unit without a number.
 fn by_tiles(device: &dyn Device, operation: &Operation, drill: &Drill<'_>) -> Result<Vec<Screened>, Error> {
     if let Some(unit) = drill.unit {
         return Err(Error::invalid(format!("{} has no unit {unit}", device.info().selector)));

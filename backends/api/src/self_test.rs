@@ -1,27 +1,27 @@
-//! A check of an operation's layout that needs no model: small integers whose sums are exact in every format.
+//! A layout check of an operation without a model, by small integers whose sums are exact in every format.
 
 use crate::{Elements, Encoding, Error, Format, Operation, Overflow, Random, Rounding, Subnormals, TileBatch};
 
-/// How many tiles of an operation a check computes: 16, and fewer of tiles so wide that each shows a wrong stride by itself.
+/// The number of tiles that a check computes: 16, or fewer for tiles so wide that a single one reveals a wrong stride.
 fn tiles_of(operation: &Operation) -> usize {
     let (m, n, _) = operation.id.shape.sizes();
     (8192 / (m * n)).clamp(3, 16)
 }
 
-/// What a passed self-test compared.
+/// The extent of a passed self-test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SelfTest {
-    /// Tiles computed.
+    /// The number of tiles computed.
     pub tiles: usize,
-    /// Elements of D that were as expected.
+    /// The number of elements of D compared.
     pub elements: usize,
 }
 
-/// Random small integers, in operands and in sums few enough to be exact in every format of the operation, whatever the
-/// order of addition.
+/// Random small integers, with sums small enough to be exact in every format of the operation, whatever the order of
+/// addition.
 struct Inputs {
     batch: TileBatch,
-    /// m·k, k·n and m·n integers a tile.
+    /// m·k integers per tile; `b` has k·n and `c` has m·n.
     a: Vec<i64>,
     b: Vec<i64>,
     c: Vec<i64>,
@@ -29,12 +29,12 @@ struct Inputs {
 
 /// Computes D of small integers with `execute` and compares every element with the exact result.
 ///
-/// A transposed or permuted operand, a wrong tile, a wrong sign or a wrong stride is found. A float may be wrong by less
-/// than a half: this asks where elements lie, not how they are added.
+/// Detects a transposed or permuted operand, a wrong tile, a wrong sign and a wrong stride. A float may be wrong by
+/// less than a half: this checks where elements lie, not how they are added.
 ///
 /// # Errors
-/// [`Error::is_self_test`] with row, column, expected and computed value of the first wrong element; else what `execute`
-/// reports.
+/// [`Error::is_self_test`] with the row, column, expected and computed value of the first wrong element; otherwise what
+/// `execute` reports.
 pub fn self_test(
     operation: &Operation,
     execute: impl FnOnce(&TileBatch) -> Result<Elements, Error>,
@@ -51,7 +51,7 @@ pub fn self_test(
                 let products: i64 = (0..k).map(|k_at| a[row * k + k_at] * b[k_at * n + column]).sum();
                 let exact = products + c[row * n + column];
                 let got = d.get((tile * m + row) * n + column);
-                // A one's complement makes 1 − 1 a little less than 0: a float is right if it is within a half.
+                // One's complement makes 1 − 1 slightly less than 0, so a float only has to be within a half.
                 let is_right = if id.d.is_integer() {
                     got == encode(id.d, exact)
                 } else {
@@ -71,7 +71,7 @@ pub fn self_test(
     Ok(SelfTest { tiles, elements: tiles * m * n })
 }
 
-/// The bits of an integer; an integer format keeps its low bits.
+/// Encodes an integer; an integer format keeps its low bits.
 #[expect(clippy::cast_sign_loss, reason = "two's complement is what is wanted")]
 fn encode(format: Format, value: i64) -> u64 {
     if format.is_integer() {
@@ -81,7 +81,7 @@ fn encode(format: Format, value: i64) -> u64 {
     format.encode(value < 0, magnitude, 0, Rounding::NearestEven, Overflow::Saturate, Subnormals::Keep).bits
 }
 
-/// Integers up to this are exact in a format: 2^(fraction bits + 1) at most, or the largest integer.
+/// The magnitude up to which all integers are exact in a format: at most 2^(fraction bits + 1), or the largest integer.
 fn exact_up_to(format: Format) -> i64 {
     if format.is_integer() {
         i64::try_from(format.largest(false)).map_or(i64::from(i16::MAX), |largest| largest.min(i64::from(i16::MAX)))
@@ -98,7 +98,7 @@ fn inputs(operation: &Operation, tiles: usize) -> Inputs {
     let id = &operation.id;
     let (m, n, k) = id.shape.sizes();
     let limit = [id.c, id.d].into_iter().map(exact_up_to).min().expect("two formats");
-    // The largest magnitude whose sums stay exact; with 1, as many products are left out as is needed.
+    // The largest magnitude whose sums stay exact; if even 1 is too large, some products are left out.
     let length = i64::try_from(k).expect("a small shape");
     let magnitude = (1..=3).rev().find(|size| length * size * size + size <= limit).unwrap_or(1);
     let used = usize::try_from((limit - magnitude) / (magnitude * magnitude)).expect("a positive limit").min(k);
@@ -116,7 +116,7 @@ fn inputs(operation: &Operation, tiles: usize) -> Inputs {
     let b: Vec<i64> = (0..tiles * k * n).map(|_| integer(id.b)).collect();
     let c: Vec<i64> = (0..tiles * m * n).map(|_| integer(id.c)).collect();
     for (row, values) in a.chunks_exact_mut(k).enumerate() {
-        // Leave `used` products of each row, at another place in every row.
+        // Keep `used` products per row, at different places in every row.
         for at in used..k {
             values[(at * 5 + row * 3) % k] = 0;
         }
@@ -155,7 +155,7 @@ mod tests {
                 let shift = exponent - i32::try_from(format.fraction_bits()).unwrap();
                 let significand = i64::try_from(significand).unwrap();
                 let magnitude = if shift < 0 {
-                    assert_eq!(significand % (1 << -shift), 0, "{format} {bits:#x} is no integer");
+                    assert_eq!(significand % (1 << -shift), 0, "{format} {bits:#x} is not an integer");
                     significand >> -shift
                 } else {
                     significand << shift
@@ -166,7 +166,7 @@ mod tests {
         }
     }
 
-    /// A unit whose layout is right but for what `at` makes of (row, column) of A, B, C and the tile.
+    /// A unit whose layout is right except for `wrong`: a transposed `a`, `b` or `c`, or the wrong `tile`.
     fn unit(operation: &Operation, batch: &TileBatch, wrong: &str) -> Elements {
         let id = &operation.id;
         let (m, n, k) = id.shape.sizes();

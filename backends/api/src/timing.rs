@@ -1,62 +1,62 @@
-//! Timing, an ability that a device may have: to say how long an operation takes when its operands stay in registers.
+//! Timing, an optional ability: measuring how long an operation takes when its operands stay in registers.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Device, Elements, Error, Library, Operation, OperationId, TileBatch, operation_of};
 
-/// Which clock measured a time.
+/// The clock that measured a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Clock {
     /// Timestamps that the device itself wrote before and after the work.
     Device,
-    /// The host's clock, from the start of the work to the moment its end was seen.
+    /// The host's clock, from the start of the work until its end was observed.
     Host,
 }
 
-/// How much of a device works.
+/// How much of a device is in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Span {
     /// One of its units: a core, a multiprocessor, a workgroup.
     One,
-    /// All of them at once.
+    /// All of them simultaneously.
     All,
 }
 
 /// Work to be timed: chains of multiply-adds, the d of one being the c of the next.
 #[derive(Clone, Copy, Debug)]
 pub struct Load<'a> {
-    /// The operands. A chain multiplies one tile of A by one of B again and again, and starts from one tile of C.
+    /// The operands. A chain multiplies the same tiles of A and B repeatedly, starting from one tile of C.
     pub operands: &'a TileBatch,
     /// Multiply-adds in a row in each chain.
     pub steps: u64,
-    /// How much of the device works.
+    /// How much of the device to use.
     pub span: Span,
 }
 
-/// What was measured, and what was computed meanwhile.
+/// A measured time and the results computed meanwhile.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Timed {
-    /// How long the chains took, in nanoseconds.
+    /// The time that the chains took, in nanoseconds.
     pub elapsed_ns: f64,
-    /// Which clock says so.
+    /// The clock that measured it.
     pub clock: Clock,
-    /// Units that worked, where they can be counted.
+    /// The number of units in use, if they can be counted.
     pub units: Option<u32>,
-    /// What a unit is: `core`, `multiprocessor`.
+    /// The name of a unit: `core`, `multiprocessor`.
     pub unit: String,
-    /// Cycles a second of a unit while it worked, where they can be measured.
+    /// The clock frequency of a unit during the work, if it can be measured.
     pub frequency_hz: Option<f64>,
-    /// The tiles of A, B and C that chain `i` computes with: entry `i` modulo the length, which is at
-    /// most the number of chains.
+    /// The tiles of A, B and C that each chain uses: chain `i` uses entry `i` modulo the length, which is at most the
+    /// number of chains.
     pub pattern: Vec<[usize; 3]>,
     /// The last D of every chain, `m·n` elements each, row-major: a whole number of chains.
     pub d: Elements,
 }
 
 impl Timed {
-    /// How many chains there were.
+    /// The number of chains.
     #[must_use]
     pub fn chains(&self, id: &OperationId) -> usize {
         let (m, n, _) = id.shape.sizes();
@@ -64,38 +64,39 @@ impl Timed {
     }
 }
 
-/// A device that can be timed, and what it is compared with; [`Device::timing`] gives it.
+/// A device that can be timed, and its yardsticks; [`Device::timing`] returns it.
 pub trait Timing: Send + Sync {
-    /// Ordinary arithmetic of the same device that is timed beside its matrix units, as operations of shape 1×1×1:
-    /// `fma.m1n1k1.f32.f32.f32.f32` is d = a·b + c, rounded once, or the product and the sum each, to nearest.
+    /// Ordinary arithmetic of the same device, timed for comparison with its matrix units, as operations of shape
+    /// 1×1×1: `fma.m1n1k1.f32.f32.f32.f32` is d = a·b + c, rounded to nearest, either once or after both the product
+    /// and the sum.
     fn yardsticks(&self) -> &[Operation];
 
-    /// Runs the chains with their operands in registers (in the memory beside the unit, where the instruction reads it
-    /// from there) and says how long they took.
+    /// Runs the chains with their operands in registers (or in the memory next to the unit, if the instruction reads
+    /// them from there) and measures how long they take.
     ///
-    /// Call [`time`] instead, which validates. An implementation may rely on `operation` being one of the device's or one
-    /// of its yardsticks, and on the load fitting it. It runs as many chains as the device needs to be busy.
+    /// Call [`time`] instead, which validates. An implementation may rely on `operation` being one of the device's or
+    /// one of its yardsticks, and on the load fitting it. It runs as many chains as the device needs to be busy.
     ///
     /// # Errors
-    /// [`Error::is_unsupported`] where this operation cannot be timed, with the reason; else what the device reports.
+    /// [`Error::is_unsupported`] if this operation cannot be timed, with the reason; otherwise what the device reports.
     fn time(&self, operation: &Operation, load: &Load<'_>) -> Result<Timed, Error>;
 
-    /// A library's product of f32 matrices on this device, looked for when it is asked for: another yardstick.
+    /// A library that multiplies f32 matrices on this device, searched for on each call: another yardstick.
     ///
     /// # Errors
-    /// That there is none, with what was looked for.
+    /// If there is none; the text says what was searched for.
     fn library(&self) -> Result<Box<dyn Library>, Error> {
         Err(Error::unsupported("no library is known that multiplies on this device"))
     }
 }
 
-/// Validates, times, and checks the shape of what came back: the one way to time an operation.
+/// Times an operation: validates, runs, and checks the shape of the result. The only way to time one.
 ///
-/// What the chains computed is for the caller to compare with [`execute`](crate::execute).
+/// Comparing the results of the chains with [`execute`](crate::execute) is up to the caller.
 ///
 /// # Errors
-/// [`Error::is_unsupported`] if the device, or the operation, cannot be timed; [`Error::is_invalid`] if it has no such
-/// operation, or the load does not fit; else what the device reports.
+/// [`Error::is_unsupported`] if the device or the operation cannot be timed; [`Error::is_invalid`] if the device has no
+/// such operation or the load does not fit; otherwise what the device reports.
 pub fn time(device: &dyn Device, operation: &Operation, load: &Load<'_>) -> Result<Timed, Error> {
     let selector = &device.info().selector;
     let Some(timing) = device.timing() else {
@@ -125,7 +126,7 @@ pub fn time(device: &dyn Device, operation: &Operation, load: &Load<'_>) -> Resu
         return Err(wrong(format!("has {} chains of {} kinds", timed.chains(&operation.id), timed.pattern.len())));
     }
     if timed.pattern.is_empty() || timed.pattern.iter().flatten().any(|tile| *tile >= load.operands.tiles) {
-        return Err(wrong(format!("named a tile that is none of {}", load.operands.tiles)));
+        return Err(wrong(format!("named a tile outside 0..{}", load.operands.tiles)));
     }
     if !timed.elapsed_ns.is_finite() || timed.elapsed_ns < 0.0 {
         return Err(wrong(format!("says that it took {} ns", timed.elapsed_ns)));
@@ -138,7 +139,7 @@ mod tests {
     use super::*;
     use crate::{DeviceInfo, DeviceKind, Format, OperationSet};
 
-    /// Answers what it was told to.
+    /// A device that returns a prepared answer.
     struct Told {
         info: DeviceInfo,
         operations: OperationSet,

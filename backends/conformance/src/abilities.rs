@@ -1,4 +1,4 @@
-//! Every ability of a device, and which of them a device that wraps another hands on.
+//! Every ability of a device, and a check that a wrapper forwards them all.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -9,14 +9,14 @@ use mxprobe_api::{
     flags_of, scalars_of,
 };
 
-/// One method of [`Device`], or of an ability behind it.
+/// One method of [`Device`] or of one of its abilities.
 pub struct Ability {
-    /// The method's name, with its trait before it if that is not [`Device`].
+    /// The method's name, prefixed with its trait if that is not [`Device`].
     pub name: &'static str,
     answers: fn(&dyn Device) -> bool,
 }
 
-/// What the device of every ability gives where it returns elements.
+/// The bits of every element that the device with every ability returns.
 const ANSWER: u64 = 0x40e0_0000;
 
 /// Its only unit.
@@ -30,7 +30,7 @@ fn scalar() -> Scalar {
     Scalar { id: ScalarId::new(Format::F32), functions: BTreeMap::from([(ScalarFunction::SquareRoot, None)]) }
 }
 
-/// The flags that it raises.
+/// The flags that its functions raise.
 fn raised() -> Flags {
     Flags::of(&[Flag::Inexact])
 }
@@ -150,13 +150,13 @@ pub const ABILITIES: &[Ability] = &[
     },
 ];
 
-/// The abilities that a device around [`able`] drops.
+/// Lists the abilities that a wrapper around [`able`] drops.
 #[must_use]
 pub fn dropped(device: &dyn Device) -> Vec<&'static str> {
     ABILITIES.iter().filter(|ability| !(ability.answers)(device)).map(|ability| ability.name).collect()
 }
 
-/// A device that has every ability, to be wrapped.
+/// Creates a device with every ability, for wrapping.
 #[must_use]
 pub fn able() -> Box<dyn Device> {
     let info = DeviceInfo {

@@ -1,22 +1,23 @@
-//! A device against a reference, bit for bit.
+//! Bit-for-bit comparison of a device with a reference.
 
 use mxprobe_api::{Device, Operation, execute};
 use mxprobe_dots::{CLASSES, Dot, Maker, pack, place};
 
 use crate::{Violation, suite::caught};
 
-/// Dots of each class that [`against`] asks.
+/// The number of dots of each class that [`against`] computes.
 const DOTS: usize = 192;
 
-/// Compares a device with a reference, such as a model of it, on directed and random dots of every class of [`CLASSES`].
+/// Compares a device with a reference, such as a model of it, on directed and random dots of every class of
+/// [`CLASSES`].
 ///
-/// One violation at the most for each class: how many elements differ, and the first of them with all its bits.
+/// Returns at most one violation per class: how many elements differ, and the first of them with all its bits.
 #[must_use]
 pub fn against(device: &dyn Device, operation: &Operation, reference: &dyn Device) -> Vec<Violation> {
     against_dots(device, operation, reference, DOTS, 1)
 }
 
-/// As [`against`], with so many dots of each class, drawn from `seed`.
+/// Like [`against`], with `dots` dots of each class, drawn from `seed`.
 #[must_use]
 pub fn against_dots(
     device: &dyn Device,
@@ -37,7 +38,7 @@ pub fn against_dots(
     violations
 }
 
-/// Every element of the tiles is compared, those too where the row of one dot meets the column of another.
+/// Compares every element of the tiles, including those where the row of one dot meets the column of another.
 fn compare(device: &dyn Device, operation: &Operation, reference: &dyn Device, dots: &[Dot]) -> Result<(), String> {
     let id = &operation.id;
     let (batch, _) = pack(operation, dots);

@@ -1,4 +1,4 @@
-//! Faults of the arithmetic: what each changes in a model, and whether there was anything to change.
+//! Arithmetic faults. Each function changes a model, and returns whether there was anything to change.
 
 use mxprobe_api::{Rounding, Subnormals};
 use mxprobe_models::{Below, Exponent, Model, Output, Term};
@@ -59,7 +59,7 @@ pub(crate) fn payload_kept(model: &mut Model) -> bool {
     changed
 }
 
-/// Rewrites the trees of all units; those for which `rewrite` has no answer stay as they are.
+/// Rewrites the trees of all units; trees for which `rewrite` returns `None` are unchanged.
 fn retree(model: &mut Model, rewrite: impl Fn(&str) -> Option<String>) -> bool {
     let mut changed = false;
     for unit in 0..model.units.len() {
@@ -69,11 +69,11 @@ fn retree(model: &mut Model, rewrite: impl Fn(&str) -> Option<String>) -> bool {
     changed
 }
 
-/// `fold(c, all/N, X(…, acc))` and `X(all, c)`: the sums from +0, then X of that and c.
+/// Changes `fold(c, all/N, X(…, acc))` and `X(all, c)`: they sum from +0, and X then adds c.
 pub(crate) fn c_outside(model: &mut Model) -> bool {
     retree(model, |tree| {
         if let Some(rest) = tree.strip_prefix("fold(c,") {
-            // The body stands behind `/N, `.
+            // The body follows `/N, `.
             let (_, body) = rest.split_once('/')?.1.split_once(',')?;
             let adder = body.split_once('(')?.0.trim();
             return Some(format!("{adder}(fold(+0,{rest}, c)"));
@@ -83,7 +83,7 @@ pub(crate) fn c_outside(model: &mut Model) -> bool {
     })
 }
 
-/// `…/N` with N of 2 or more: N/2; `X(all, c)`: a chain of pairs.
+/// Changes `…/N` with N of at least 2 to N/2, and `X(all, c)` to a chain of pairs.
 pub(crate) fn half_block(model: &mut Model) -> bool {
     retree(model, |tree| {
         if let Some(adder) = tree.strip_suffix("(all, c)") {
@@ -96,7 +96,7 @@ pub(crate) fn half_block(model: &mut Model) -> bool {
     })
 }
 
-/// `fold(c, all/N, X(all, acc))`: every product goes through an adder of its own first, which rounds it.
+/// Changes `fold(c, all/N, X(all, acc))`: every product first goes through an adder of its own, which rounds it.
 pub(crate) fn product_rounded(model: &mut Model) -> bool {
     let mut changed = false;
     for unit in 0..model.units.len() {
@@ -131,9 +131,9 @@ pub(crate) fn product_rounded(model: &mut Model) -> bool {
     changed
 }
 
-/// The largest sum of each adder that aligns products by their operands' exponents has its leading bit at
-/// log2(Σ largest significands); one bit fewer than that. Adders of unrounded sums stay as they are: those have no
-/// largest significand.
+/// Gives each adder that aligns products by their operands' exponents one carry bit too few: its largest sum has its
+/// leading bit at log2(Σ largest significands). Adders of unrounded sums are unchanged, as these have no largest
+/// significand.
 pub(crate) fn carry_short(model: &mut Model) -> bool {
     let mut shortest: Vec<Option<u32>> = vec![None; model.adders.len()];
     for unit in &model.units {

@@ -1,4 +1,4 @@
-//! What holds of every backend as a whole.
+//! Checks of a backend as a whole.
 
 use mxprobe_api::{Backend, Discovery, Error};
 
@@ -7,8 +7,8 @@ use crate::{Violation, suite::caught};
 /// The checks of a backend as a whole.
 pub const BACKEND_CHECKS: &[(&str, &str)] = &[
     ("discovery.repeats", "a second discovery finds the same devices, operations and refusals"),
-    ("discovery.selectors", "every device is selected by the backend's name and a colon, and none twice"),
-    ("discovery.speaks", "where nothing is found, a refusal says why"),
+    ("discovery.selectors", "every selector starts with the backend's name and a colon, and is unique"),
+    ("discovery.speaks", "if no device is found, a refusal says why"),
     ("open.unknown", "a device that does not exist is refused as invalid, with its name"),
 ];
 
@@ -16,9 +16,9 @@ type Run = fn(&dyn Backend) -> Result<(), String>;
 
 const RUNS: [Run; BACKEND_CHECKS.len()] = [discovery_repeats, discovery_selectors, discovery_speaks, open_unknown];
 
-/// Asks a backend what holds of every backend; one violation at the most for each of [`BACKEND_CHECKS`].
+/// Runs [`BACKEND_CHECKS`] on a backend; returns at most one violation for each.
 ///
-/// Its devices are not asked to compute.
+/// Does not make any device compute.
 #[must_use]
 pub fn check_backend(backend: &dyn Backend) -> Vec<Violation> {
     BACKEND_CHECKS
@@ -58,7 +58,7 @@ fn discovery_selectors(backend: &dyn Backend) -> Result<(), String> {
             return Err(format!("{} of backend {} is found by {}", info.selector, info.backend, backend.name()));
         }
         if seen.contains(&info.selector.as_str()) {
-            return Err(format!("{} is there twice", info.selector));
+            return Err(format!("{} is listed twice", info.selector));
         }
         seen.push(&info.selector);
     }

@@ -1,4 +1,4 @@
-//! What holds of the abilities that a device has, whatever its arithmetic.
+//! Checks of the abilities of a device that hold for any arithmetic.
 
 use mxprobe_api::{
     Decoded, Device, Elements, Error, Flag, Flags, Format, GemmOperands, Load, Operation, Scalar, ScalarFunction, Span,
@@ -11,29 +11,26 @@ use crate::{
     suite::{caught, check},
 };
 
-/// The checks of an ability: the name that a violation carries, and what must hold.
+/// The checks of an ability: the name that a violation carries, and the requirement.
 pub const ABILITY_CHECKS: &[(&str, &str)] = &[
-    ("matrices", "whole matrices of any size have the bits of tiles along k, but for which of two NaN comes through"),
-    (
-        "scalars",
-        "a scalar function gives one result a call, of its format, and the same bits again; sums of 1 are exact",
-    ),
+    ("matrices", "whole matrices of any size have the bits of tiles along k, except for the choice between two NaN"),
+    ("scalars", "a scalar function returns one result per call, in its format, and repeatable; 1 + 1 is exact"),
     (
         "flags",
         "reading flags changes no result; 1 / 3 raises inexact, 0 / 0 invalid and 1 + 1 nothing, in any order of calls",
     ),
-    ("timing", "a timed chain computes what as many calls compute, and the time is a number"),
+    ("timing", "a timed chain computes the same as that many calls, and the time is a number"),
     (
         "screening",
-        "each unit computes the bits of tiles, as often as it is told, and a bit that is inverted on one of them is found there",
+        "each unit computes the bits of tiles as often as requested, and a bit inverted on one of them is found there",
     ),
-    ("code", "the hash of a kernel is 64 hex digits, and the same again; what is issued is told or not, and no error"),
+    ("code", "the hash of a kernel is 64 hex digits, and repeatable; reading the issued instructions is not an error"),
 ];
 
-/// A check of an ability with one operation: its name, whether the device has the ability, and the check.
+/// A check of an ability with one operation: the name, whether the device has the ability, and the check itself.
 type OfOperation<'a> = (&'static str, bool, &'a dyn Fn() -> Result<(), String>);
 
-/// Asks a device everything that holds of every device: [`check`](crate::check) of each operation that is `wanted`, and the
+/// Runs every check of a device: [`check`](crate::check) for each operation that is `wanted`, and the
 /// [`ABILITY_CHECKS`] of the abilities that it has.
 #[must_use]
 pub fn check_device(device: &dyn Device, wanted: impl Fn(&Operation) -> bool) -> Vec<Violation> {
@@ -44,7 +41,7 @@ pub fn check_device(device: &dyn Device, wanted: impl Fn(&Operation) -> bool) ->
     violations
 }
 
-/// Asks [`check`](crate::check) of an operation, and the [`ABILITY_CHECKS`] of what the device can do with it beside.
+/// Runs [`check`](crate::check) for an operation, and the [`ABILITY_CHECKS`] of the device's abilities with it.
 #[must_use]
 pub fn check_operation(device: &dyn Device, operation: &Operation) -> Vec<Violation> {
     let mut violations = check(device, operation);
@@ -62,7 +59,7 @@ pub fn check_operation(device: &dyn Device, operation: &Operation) -> Vec<Violat
     violations
 }
 
-/// Asks what holds of a device's scalar arithmetic.
+/// Checks one member of a device's scalar arithmetic, and its flags if they can be read.
 #[must_use]
 pub fn check_scalar(device: &dyn Device, scalar: &Scalar) -> Vec<Violation> {
     let mut violations = Vec::new();
@@ -82,7 +79,7 @@ fn said(error: Error) -> String {
     format!("an error: {error}")
 }
 
-/// Which of two NaN comes through is up to the kernel that adds them.
+/// Whether two results are the same bits or both NaN: which of two NaN propagates is up to the kernel.
 fn alike(format: Format, one: u64, other: u64) -> bool {
     let is_nan = |bits| matches!(format.decode(bits), Decoded::Nan { .. });
     one == other || is_nan(one) && is_nan(other)
@@ -101,7 +98,7 @@ fn same(one: &Elements, other: &Elements, what: &str) -> Result<(), String> {
     }
 }
 
-/// Sizes below, at and above the tile's, several steps along k, and none of anything.
+/// Multiplies matrices of sizes below, at and above the tile's, with several steps along k, and with empty dimensions.
 fn matrices(device: &dyn Device, operation: &Operation) -> Result<(), String> {
     let id = &operation.id;
     let (m, n, k) = id.shape.sizes();
@@ -134,7 +131,7 @@ fn matrices(device: &dyn Device, operation: &Operation) -> Result<(), String> {
     Ok(())
 }
 
-/// A chain that is timed is that many calls, each taking the last one's d as c.
+/// Compares a timed chain with as many calls, the d of each being the c of the next.
 fn timing(device: &dyn Device, operation: &Operation) -> Result<(), String> {
     let id = &operation.id;
     let mut random = Random(61);
@@ -200,11 +197,11 @@ fn scalars(device: &dyn Device, scalar: &Scalar) -> Result<(), String> {
     Ok(())
 }
 
-/// The operands of a call, and the flags that it raises.
+/// The operands of a call, and the flags that it must raise.
 type Raising<'a> = ([u64; 2], &'a [Flag]);
 
-/// Each call lowers the flags of the one before it, and gives what it gives without them. What an approximation raises is its
-/// own affair.
+/// Checks that each call lowers the flags of the previous one, and that reading flags does not change results. The
+/// flags that an approximation raises are not specified.
 fn flags(device: &dyn Device, scalar: &Scalar) -> Result<(), String> {
     let format = scalar.id.format;
     for function in scalar.functions.keys() {
@@ -212,11 +209,11 @@ fn flags(device: &dyn Device, scalar: &Scalar) -> Result<(), String> {
         Random(73).fill(&mut operands, Random::moderate);
         let plain = call(device, scalar, *function, &operands).map_err(said)?;
         let (read, _) = call_with_flags(device, scalar, *function, &operands).map_err(said)?;
-        same(&plain, &read, "where flags are read").map_err(|found| format!("{function}: {found}"))?;
+        same(&plain, &read, "when flags are read").map_err(|found| format!("{function}: {found}"))?;
     }
     let one = format.one();
     let three = format.from_f64(3.0);
-    // Calls of one batch: each lowers what the one before it raised.
+    // Calls of one batch: each lowers the flags that the previous one raised.
     let known: [(ScalarFunction, &[Raising<'_>]); 3] = [
         (ScalarFunction::Add, &[([one, one], &[])]),
         (ScalarFunction::Multiply, &[([one, one], &[])]),

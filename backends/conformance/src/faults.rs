@@ -1,4 +1,4 @@
-//! Wrong devices: each is a right one but for one fault.
+//! Wrong devices, each with a single fault.
 
 use std::sync::{
     Mutex, PoisonError,
@@ -14,11 +14,11 @@ use mxprobe_sim::ModelDevice;
 
 use super::arithmetic;
 
-/// One way of being wrong.
+/// A fault.
 pub struct Fault {
-    /// The name that opens it.
+    /// The name that opens a device with it.
     pub name: &'static str,
-    /// What is wrong, in one sentence.
+    /// A description, in one sentence.
     pub about: &'static str,
     kind: Kind,
 }
@@ -50,11 +50,11 @@ enum Behaviour {
     CrashOnce,
 }
 
-/// A right device, from which a wrong one is made.
+/// A right device, to put a fault into.
 pub enum Right {
-    /// Any device: faults of its arithmetic cannot be put into it.
+    /// Any device; arithmetic faults cannot be put into it.
     Device(Box<dyn Device>),
-    /// A model: every fault can.
+    /// A model; every fault can be put into it.
     Model(Box<Model>),
 }
 
@@ -120,29 +120,29 @@ pub const FAULTS: &[Fault] = &[
 ];
 
 impl Fault {
-    /// The fault of that name.
+    /// Finds a fault by name.
     ///
     /// # Errors
-    /// If there is none; the text lists those there are.
+    /// If there is none with that name; the text lists all faults.
     pub fn named(name: &str) -> Result<&'static Self, Error> {
         FAULTS.iter().find(|fault| fault.name == name).ok_or_else(|| {
             let names: Vec<&str> = FAULTS.iter().map(|fault| fault.name).collect();
-            Error::invalid(format!("`{name}` is no fault; the faults are {}", names.join(" ")))
+            Error::invalid(format!("`{name}` is not a fault; the faults are {}", names.join(" ")))
         })
     }
 
-    /// Whether calls do not come back: those need a process of their own.
+    /// Whether calls may not return, so that the device needs a process of its own.
     #[must_use]
     pub fn never_returns(&self) -> bool {
         matches!(self.kind, Kind::Behaviour(Behaviour::Hang | Behaviour::Crash | Behaviour::CrashOnce))
     }
 }
 
-/// A device that is right but for the fault of that name.
+/// Creates a device that is right except for the named fault.
 ///
 /// # Errors
-/// If there is no such fault, or the right device leaves nothing to be wrong in this way: a fault of the arithmetic in
-/// a device that is no model, or a model that has no such step.
+/// If the fault does not exist, or if it cannot be put into the right device: an arithmetic fault into a device that is
+/// not a model, or into a model that lacks the step in question.
 pub fn wrong(name: &str, right: Right) -> Result<Box<dyn Device>, Error> {
     let fault = Fault::named(name)?;
     let (right, behaviour): (Box<dyn Device>, _) = match (&fault.kind, right) {
@@ -174,12 +174,12 @@ pub fn wrong(name: &str, right: Right) -> Result<Box<dyn Device>, Error> {
     Ok(Box::new(WrongDevice { right, info, behaviour, calls: AtomicU64::new(0), memory: Mutex::default() }))
 }
 
-/// The model that faults are put into where none is named.
+/// The model that faults are put into by default.
 const MODEL: &str = "h100";
 
-/// The backend whose devices are wrong: `NAME:MODEL` opens one, `NAME` alone that of the model h100.
+/// The backend of wrong devices: `NAME:MODEL` opens one, `NAME` alone that of the model h100.
 ///
-/// Discovery lists every fault of that model. What hangs or crashes does so when it is asked to compute, not before.
+/// Discovery lists every fault of that model. Devices that hang or crash do so only when they compute.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FaultBackend;
 
@@ -213,7 +213,7 @@ struct WrongDevice {
     info: DeviceInfo,
     behaviour: Option<Behaviour>,
     calls: AtomicU64,
-    /// What the last call computed.
+    /// The results of the previous call.
     memory: Mutex<Vec<u64>>,
 }
 
@@ -235,7 +235,7 @@ impl Device for WrongDevice {
         let right = |batch: &TileBatch| self.right.execute(operation, batch);
         match behaviour {
             Behaviour::AllZeros => Ok(Elements::zeros(id.d, length)),
-            // A pattern that is a number of every format.
+            // A pattern that is a number in every format.
             Behaviour::NothingWritten => Ok(Elements::from_bits(id.d, (0..length).map(|_| 0xcdcd_cdcd_cdcd_cdcd))),
             Behaviour::ATransposed => right(&TileBatch { a: transposed(&batch.a, batch.tiles, m, k), ..batch.clone() }),
             Behaviour::BTransposed => right(&TileBatch { b: transposed(&batch.b, batch.tiles, k, n), ..batch.clone() }),
@@ -293,7 +293,7 @@ impl Device for WrongDevice {
         self.right.refusals()
     }
 
-    /// None where tiles are wrong by behaviour: the right device's own way would give right results.
+    /// None for behavioural faults: the right device's own implementation would give right results.
     fn matrices(&self) -> Option<&dyn Matrices> {
         if self.behaviour.is_some() { None } else { self.right.matrices() }
     }
@@ -306,7 +306,7 @@ impl Device for WrongDevice {
         self.right.timing()
     }
 
-    /// As with matrices.
+    /// As for matrices.
     fn screening(&self) -> Option<&dyn Screening> {
         if self.behaviour.is_some() { None } else { self.right.screening() }
     }
@@ -316,7 +316,7 @@ impl Device for WrongDevice {
     }
 }
 
-/// What reads the memory of each `rows × columns` tile column by column sees in its rows.
+/// Returns each `rows × columns` tile as a reader in column-major order would see it.
 fn transposed(elements: &Elements, tiles: usize, rows: usize, columns: usize) -> Elements {
     let of_tile = |tile: usize| {
         let first = tile * rows * columns;
@@ -339,7 +339,7 @@ fn is_subnormal(format: Format, bits: u64) -> bool {
 }
 
 fn zero_of(format: Format, bits: u64) -> u64 {
-    // A format without −0 has NaN there.
+    // A format without −0 may use its code for NaN.
     let is_nan = matches!(format.decode(1 << (format.bits() - 1)), Decoded::Nan { .. });
     if is_nan { 0 } else { bits & 1 << (format.bits() - 1) }
 }

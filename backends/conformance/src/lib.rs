@@ -1,9 +1,9 @@
-//! One suite that every backend passes, and the wrong devices that it must catch.
+//! A suite that every backend must pass, and the wrong devices that it must catch.
 //!
-//! [`check`] asks what holds whatever the arithmetic: elements where the layout says, every element written, the same
-//! bits again and at every position. [`against`] compares a device bit for bit with a reference, such as a model of the
-//! same unit. [`check_backend`] asks what holds of a backend as a whole. [`FAULTS`] are devices that are wrong in one
-//! way each; whoever changes the suite, or the probes, sees whether they are still told apart from a right one.
+//! [`check`] checks what holds for any arithmetic: elements lie where the layout says, every element is written, and
+//! the bits are the same every time and at every position. [`against`] compares a device bit for bit with a reference,
+//! such as a model of the same unit. [`check_backend`] checks a backend as a whole. [`FAULTS`] are devices that are
+//! wrong in one way each; they show whether a changed suite, or changed probes, can still tell them from a right one.
 //!
 //! ```
 //! use mxprobe_api::Backend;
@@ -18,9 +18,9 @@
 //! # Ok::<(), mxprobe_api::Error>(())
 //! ```
 //!
-//! A backend calls [`check_device`] in its own tests, for each device that it opens: [`check`] of each operation, and what holds of
-//! the abilities that the device has. It calls [`against`] where a model of the driver is there. A device that wraps another is held
-//! against [`dropped`], so that it hands on every ability.
+//! A backend calls [`check_device`] in its own tests, for each device that it opens: it runs [`check`] for each
+//! operation, and the checks of the abilities that the device has. If there is a model of the device, it also calls
+//! [`against`]. The tests of a wrapper device use [`dropped`] to check that it forwards every ability.
 #![forbid(unsafe_code)]
 
 mod abilities;

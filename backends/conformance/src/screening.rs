@@ -1,15 +1,16 @@
-//! What holds of a device that screens its own units.
+//! The check of a device that screens its own units.
 
 use std::time::Duration;
 
 use mxprobe_api::{Device, Drill, Error, Injection, Operation, Screened, TileBatch, digest, execute, screen};
 use mxprobe_dots::Random;
 
-/// Blocks, and tiles of each.
+/// The number of blocks, and of tiles in each.
 const BLOCKS: usize = 3;
 const TILES: usize = 5;
 
-/// Right digests are right on every unit, and on each alone; what is inverted on one unit is found on it, with the bits of D.
+/// Checks that right digests are accepted on all units together and on each alone, and that a bit inverted on one unit
+/// is reported for that unit, with the bits of D.
 pub(crate) fn screening(device: &dyn Device, operation: &Operation) -> Result<(), String> {
     let said = |error: Error| format!("an error: {error}");
     let mut random = Random(81);

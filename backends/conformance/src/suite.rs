@@ -1,4 +1,4 @@
-//! What holds of every device, whatever its arithmetic.
+//! Checks that every device must pass, whatever its arithmetic.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -9,19 +9,19 @@ use mxprobe_dots::{Dot, Random, pack, place};
 
 use crate::Violation;
 
-/// The checks of an operation: the name that a violation carries, and what must hold.
+/// The checks of an operation: the name that a violation carries, and the requirement.
 pub const CHECKS: &[(&str, &str)] = &[
-    ("id", "the operation stands among the device's under its id, which prints and parses to itself"),
+    ("id", "the device lists the operation under its id, which survives printing and parsing"),
     ("layout", "small integers at every place of several tiles give the integers of a matrix product"),
     ("sums", "every k is counted once, with its sign, and c once"),
-    ("written", "every element of D is written by this call: none is left from another call or from no call"),
-    ("batches", "a batch of no tile gives no element, and a tile gives the same alone as among many"),
+    ("written", "every element of D is written by this call, none left over from another call or from allocation"),
+    ("batches", "an empty batch gives no elements, and a tile gives the same alone as among many"),
     ("determinism", "the same batch gives the same bits again"),
-    ("threads", "calls from two threads at once do not disturb each other"),
+    ("threads", "simultaneous calls from two threads do not disturb each other"),
     ("position", "the same dot gives the same bits at every position of every tile"),
-    ("independence", "other rows, columns and tiles leave an element alone, NaN and infinities among them"),
-    ("inputs", "the inputs are left as they were"),
-    ("refusals", "an operation that is not claimed and a batch that does not fit are refused as invalid"),
+    ("independence", "other rows, columns and tiles do not affect an element, even if they hold NaN and infinities"),
+    ("inputs", "the inputs are not changed"),
+    ("refusals", "an unclaimed operation and a batch that does not fit are refused as invalid"),
 ];
 
 type Run = fn(&Bench<'_>) -> Result<(), String>;
@@ -29,12 +29,11 @@ type Run = fn(&Bench<'_>) -> Result<(), String>;
 const RUNS: [Run; CHECKS.len()] =
     [id, layout, sums, written, batches, determinism, threads, position, independence, inputs, refusals];
 
-/// Asks an operation of a device everything that holds whatever its arithmetic; one violation at the most for each of
-/// [`CHECKS`], none for a right device.
+/// Runs [`CHECKS`] on an operation of a device; returns at most one violation for each, and none for a right device.
 ///
-/// Floating results of small integers may be wrong by less than a half: RDNA3 makes 1 − 1 a little less than 0. A panic
-/// of the device is a violation of the check that met it, where panics unwind. A device that never answers stops the suite,
-/// and one that aborts ends the process: run what is not trusted in a process of its own.
+/// Floating results of small integers may be wrong by less than a half: RDNA3 makes 1 − 1 slightly less than 0. A panic
+/// of the device is a violation of the check that caused it, if panics unwind. A device that never returns blocks the
+/// suite, and one that aborts ends the process: run untrusted devices in a process of their own.
 #[must_use]
 pub fn check(device: &dyn Device, operation: &Operation) -> Vec<Violation> {
     let bench = Bench { device, operation };
@@ -48,7 +47,7 @@ pub fn check(device: &dyn Device, operation: &Operation) -> Vec<Violation> {
         .collect()
 }
 
-/// What a panic said stands in for an error.
+/// Runs a check and turns a panic into an error with its message.
 pub(crate) fn caught<T>(run: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|payload| {
         let text = payload.downcast_ref::<String>().map(String::as_str);
@@ -57,7 +56,7 @@ pub(crate) fn caught<T>(run: impl FnOnce() -> Result<T, String>) -> Result<T, St
     })
 }
 
-/// Elements of D that a batch of the larger checks has, about.
+/// The approximate number of elements of D in a batch of the larger checks.
 const ELEMENTS: usize = 2048;
 
 struct Bench<'a> {
@@ -74,7 +73,7 @@ impl Bench<'_> {
         self.id().shape.sizes()
     }
 
-    /// Several tiles, as many as keep a batch small; no power of two, so that the last round of lanes is not full.
+    /// The number of tiles that keeps a batch small; at most 67, so that the last vector of lanes is not full.
     fn tiles(&self) -> usize {
         let (m, n, _) = self.sizes();
         (ELEMENTS / (m * n)).clamp(2, 67)
@@ -103,19 +102,19 @@ impl Bench<'_> {
         }
     }
 
-    /// The first element that is not what it is to be.
+    /// Reports the first wrong element.
     fn compare(&self, d: &Elements, wanted: impl Fn(usize) -> i64) -> Result<(), String> {
         match (0..d.len()).find(|at| !self.is(d.get(*at), wanted(*at))) {
             None => Ok(()),
             Some(at) => {
                 let wanted = wanted(at);
                 let bits = self.id().d.hex(integer(self.id().d, wanted));
-                Err(format!("{} where {wanted} ({bits}) is right", self.element(d, at)))
+                Err(format!("{}, but {wanted} ({bits}) was expected", self.element(d, at)))
             }
         }
     }
 
-    /// The first element whose bits differ.
+    /// Reports the first element whose bits differ.
     fn same(&self, d: &Elements, other: &Elements, what: &str) -> Result<(), String> {
         match (0..d.len()).find(|at| d.get(*at) != other.get(*at)) {
             None => Ok(()),
@@ -151,13 +150,14 @@ fn id(bench: &Bench<'_>) -> Result<(), String> {
         Err(error) => return Err(format!("its id does not parse: {error}")),
     }
     match bench.device.operations().get(id) {
-        None => Err(format!("{text} does not stand among the operations of {}", bench.device.info().selector)),
+        None => Err(format!("{text} is not among the operations of {}", bench.device.info().selector)),
         Some(listed) if listed.id != *id => Err(format!("{text} is listed as {}", listed.id)),
         Some(_) => Ok(()),
     }
 }
 
-/// Small integers, few enough that every partial sum is exact in eight bits, unlike in rows, columns and tiles.
+/// Multiplies small integers that vary by row, column and tile, with enough zeros that every partial sum is exact in
+/// eight bits.
 fn layout(bench: &Bench<'_>) -> Result<(), String> {
     let id = bench.id();
     let (m, n, k) = bench.sizes();
@@ -189,7 +189,7 @@ fn layout(bench: &Bench<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// One product at each k beside c; many ones; a pair that cancels.
+/// Computes dots of one product at each k plus c, of a pair that cancels, and of many ones.
 fn sums(bench: &Bench<'_>) -> Result<(), String> {
     let id = bench.id();
     let k = bench.sizes().2;
@@ -224,12 +224,12 @@ fn sums(bench: &Bench<'_>) -> Result<(), String> {
     match wrong {
         None => Ok(()),
         Some(((at, wanted), dot)) => {
-            Err(format!("{} where {wanted} is right: {}", bench.element(&d, *at), dot.show(id)))
+            Err(format!("{}, but {wanted} was expected: {}", bench.element(&d, *at), dot.show(id)))
         }
     }
 }
 
-/// D is C where the products are zero: batches of several sizes, each element unlike what stood there before.
+/// With zero products D is C: computes batches of several sizes whose elements all differ from the previous content.
 fn written(bench: &Bench<'_>) -> Result<(), String> {
     let many = bench.tiles();
     for (tiles, shift) in [(many, 1), (many, 40), (1, 80), (many, 2), (2, 41), (many, 79)] {
@@ -245,7 +245,7 @@ fn written(bench: &Bench<'_>) -> Result<(), String> {
 fn batches(bench: &Bench<'_>) -> Result<(), String> {
     let none = bench.run(&TileBatch::zeros(bench.operation, 0))?;
     if !none.is_empty() {
-        return Err(format!("a batch of no tile gave {} elements", none.len()));
+        return Err(format!("an empty batch gave {} elements", none.len()));
     }
     let tiles = bench.tiles();
     let (m, n, _) = bench.sizes();
@@ -304,7 +304,7 @@ fn threads(bench: &Bench<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// A dot of moderate values, or of any bits.
+/// Draws a dot of moderate values, or of any bits.
 fn dot_of(bench: &Bench<'_>, random: &mut Random, draw: fn(&mut Random, Format) -> u64) -> Dot {
     let id = bench.id();
     let mut dot = Dot::zeros(id);
@@ -358,7 +358,7 @@ fn independence(bench: &Bench<'_>) -> Result<(), String> {
             if d.get(element) != wanted {
                 let alone = id.d.hex(wanted);
                 let found = bench.element(&d, element);
-                return Err(format!("{found} beside other values, and {alone} beside zeros: {}", dot.show(id)));
+                return Err(format!("{found} next to other values, and {alone} next to zeros: {}", dot.show(id)));
             }
         }
     }
@@ -369,7 +369,7 @@ fn inputs(bench: &Bench<'_>) -> Result<(), String> {
     let batch = bench.filled(bench.tiles(), 71, Random::any);
     let before = batch.clone();
     bench.run(&batch)?;
-    if batch == before { Ok(()) } else { Err("the batch holds other bits after the call".into()) }
+    if batch == before { Ok(()) } else { Err("the call changed the bits of the batch".into()) }
 }
 
 fn refusals(bench: &Bench<'_>) -> Result<(), String> {

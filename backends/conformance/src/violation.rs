@@ -8,9 +8,9 @@ pub struct Violation {
     /// The name of the check, one of [`CHECKS`](crate::CHECKS), [`ABILITY_CHECKS`](crate::ABILITY_CHECKS),
     /// [`BACKEND_CHECKS`](crate::BACKEND_CHECKS) or [`CLASSES`](crate::CLASSES).
     pub check: &'static str,
-    /// The operation that was asked, where it is one.
+    /// The operation under test, if the check was of one.
     pub operation: Option<OperationId>,
-    /// What was found and what was wanted, bits included.
+    /// What was found and what was expected, with bits.
     pub found: String,
 }
 

@@ -1,4 +1,4 @@
-//! The list of a device's abilities is whole, and wrong devices drop none that their fault leaves.
+//! The list of a device's abilities is complete, and wrong devices forward all that their fault does not affect.
 #![allow(missing_docs)]
 
 use std::{fs, path::Path};
@@ -15,13 +15,13 @@ fn methods(file: &str, name: &str) -> Vec<String> {
     lines.map(|line| line.split_once('(').expect("a method").0.to_owned()).collect()
 }
 
-/// The methods of a device that give an object of further methods.
+/// The methods of a device that return an ability object.
 const ABILITY_OBJECTS: [&str; 5] = ["matrices", "scalars", "timing", "screening", "code"];
 
 #[test]
 fn a_new_ability_of_a_device_is_in_the_list_that_wrappers_are_held_against() {
     let mut declared = methods("device.rs", "Device");
-    // Those that give an object count by what the object can do.
+    // Methods that return an object are represented by the methods of that object.
     let given: Vec<String> = declared.iter().filter(|name| ABILITY_OBJECTS.contains(&name.as_str())).cloned().collect();
     assert_eq!(given, ABILITY_OBJECTS);
     declared.retain(|name| !given.contains(name));
@@ -36,7 +36,7 @@ fn a_new_ability_of_a_device_is_in_the_list_that_wrappers_are_held_against() {
     for (file, name) in objects {
         declared.extend(methods(&format!("{file}.rs"), name).into_iter().map(|method| format!("{name}::{method}")));
     }
-    // Scalars give an object as well.
+    // Scalars also returns an object.
     assert!(declared.iter().any(|name| name == "Scalars::flags"));
     declared.retain(|name| name != "Scalars::flags");
     assert!(declared.len() > 10, "{declared:?}");
@@ -48,13 +48,13 @@ fn a_new_ability_of_a_device_is_in_the_list_that_wrappers_are_held_against() {
 #[test]
 fn wrong_devices_hand_on_every_ability_but_those_that_would_give_right_results() {
     for fault in FAULTS {
-        // Faults of the arithmetic are changed models, and these never return.
+        // Arithmetic faults need a model.
         let Ok(device) = wrong(fault.name, Right::Device(able())) else { continue };
         if fault.never_returns() || fault.name == "panic" {
             continue;
         }
         let mut dropped = dropped(device.as_ref());
-        // Their own results are wrong, or not there; whole matrices go tile by tile through those.
+        // Their own results are wrong or missing; whole matrices go through `execute` tile by tile.
         dropped.retain(|name| *name != "execute");
         dropped.retain(|name| !name.starts_with("Matrices::") && !name.starts_with("Screening::"));
         let is_asked_tile_by_tile = device.matrices().is_none() && device.screening().is_none();

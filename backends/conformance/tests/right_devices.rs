@@ -10,7 +10,7 @@ fn show(violations: &[Violation]) -> String {
     violations.iter().map(|violation| format!("\n{violation}")).collect()
 }
 
-/// Elements of D in a tile from which on one operation of a unit stands for the others of that shape.
+/// The number of elements of D in a tile from which only one operation of a unit and shape is tested.
 const LARGE_TILE: u32 = 8192;
 
 fn pass_the_suite(wanted: impl Fn(&Model, &OperationId) -> bool) -> usize {
@@ -40,7 +40,7 @@ fn every_operation_of_every_model_passes_the_suite() {
 
 /// `cargo test --release -p mxprobe-conformance --test right_devices -- --ignored`
 #[test]
-#[ignore = "a minute: the largest tiles too, every one"]
+#[ignore = "takes a minute: every operation, including those with the largest tiles"]
 fn every_operation_of_the_largest_tiles_passes_the_suite() {
     let operations = pass_the_suite(|_, id| id.shape.m * id.shape.n >= LARGE_TILE);
     assert!(operations > 100, "{operations} operations");

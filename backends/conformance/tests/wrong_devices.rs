@@ -1,4 +1,4 @@
-//! Wrong devices do not pass: for each fault, the check of the suite that names it, or the class of dots in which it
+//! Wrong devices do not pass. For each fault: the check of the suite that detects it, or the class of dots in which it
 //! differs from the right device, and the operations on which it shows.
 
 use std::{
@@ -26,14 +26,14 @@ const SCALED: &str = "rtx5090/mma.m16n8k64.f32.e2m1.e2m1.f32.block16.ue4m3";
 
 /// Operations of every kind.
 const ALL: &[&str] = &[F16, F16_TO_F16, FP8, S8, S8_CLAMPED, AMPERE, VOLTA, AMX, AMX_INTEGERS, LANES, SCALED];
-/// Those with more than one row, column and k: others are their own transposes.
+/// Operations with more than one row, column and k; the others equal their own transposes.
 const MATRICES: &[&str] = &[F16, F16_TO_F16, FP8, S8, S8_CLAMPED, AMPERE, VOLTA, AMX, AMX_INTEGERS, SCALED];
-/// Tensor cores with a grid on which terms are cut.
+/// Tensor cores with a grid at which terms are truncated.
 const CUT: &[&str] = &[F16, F16_TO_F16, FP8, AMPERE, VOLTA];
-/// Those whose result is rounded toward zero.
+/// Operations whose result is rounded toward zero.
 const TOWARD_ZERO: &[&str] = &[F16, FP8, AMPERE, VOLTA];
 
-/// The fault, what catches it, and on which operations.
+/// The fault, the check or class that catches it, and the operations on which it does.
 const CAUGHT: &[(&str, &str, &[&str])] = &[
     ("all-zeros", "layout", ALL),
     ("all-zeros", "sums", ALL),
@@ -130,7 +130,7 @@ fn every_fault_that_returns_is_in_the_table_and_every_catcher_exists() {
     assert_eq!(names.len(), count, "two checks have one name");
 }
 
-/// What these faults leave as it is, they leave on purpose: the suite holds of every arithmetic.
+/// The suite must hold for every arithmetic, so it must not catch these faults.
 #[test]
 fn a_fault_of_the_arithmetic_alone_is_no_violation_of_the_suite() {
     for fault in ["one-fraction-bit-fewer", "floor-for-truncation", "rne-for-rz", "half-the-block", "nan-payload-kept"]
@@ -165,7 +165,7 @@ fn the_backend_of_wrong_devices_is_itself_a_right_backend() {
     assert_eq!(check_backend(&FaultBackend), []);
     let found = FaultBackend.discover();
     assert_eq!(found.devices.len(), FAULTS.len(), "{:?}", found.refusals);
-    let error = FaultBackend.open("one-lane-wrong:no-such-model").err().expect("there is no such model");
+    let error = FaultBackend.open("one-lane-wrong:no-such-model").err().expect("the model does not exist");
     assert!(error.is_invalid() && error.to_string().contains("no-such-model"), "{error}");
 }
 
@@ -182,7 +182,7 @@ fn what_cannot_be_wrong_in_a_way_is_refused() {
     assert!(!check(wrapped.as_ref(), &operation).is_empty());
 }
 
-/// Set where a test runs in a process of its own.
+/// The environment variable that is set when a test runs in a process of its own.
 const APART: &str = "MXPROBE_TEST_APART";
 
 /// Runs one of the ignored tests below in a process of its own.

@@ -1,4 +1,4 @@
-//! How fast whole matrices are multiplied, packing included, against the rate with operands in registers.
+//! The speed of whole matrix products, packing included, compared with the rate with operands in registers.
 #![expect(clippy::print_stdout, reason = "prints a table")]
 
 use std::time::Instant;

@@ -1,4 +1,4 @@
-//! How many dots a second each operation of this CPU gives through `execute`, memory traffic and packing included.
+//! Dots per second of each operation of this CPU through `execute`, memory traffic and packing included.
 #![expect(clippy::print_stdout, reason = "prints a table")]
 
 use std::time::Instant;
@@ -15,7 +15,7 @@ fn main() -> Result<(), mxprobe_api::Error> {
             let (m, n, _) = operation.id.shape.sizes();
             for dots in [1 << 12, 1 << 16, 1 << 20] {
                 let batch = TileBatch::zeros(operation, dots / m / n);
-                // The best of many repetitions: others may use this machine.
+                // The best of many repetitions, as other processes may use this machine.
                 let mut best_s = f64::INFINITY;
                 for _ in 0..(1 << 26) / dots {
                     let start = Instant::now();

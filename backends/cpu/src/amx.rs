@@ -1,4 +1,4 @@
-//! Intel AMX: one tile multiply an instruction.
+//! Intel AMX: one tile multiplication per instruction.
 //!
 //! Written as assembly because the intrinsics and the target features are unstable (rust-lang/rust#126622).
 
@@ -38,10 +38,10 @@ impl TileConfig {
     };
 }
 
-/// Tiles of B that are packed ahead: 16 KiB, so that A, B, C and D of one round stay in the first-level cache.
+/// The number of B tiles packed ahead: 16 KiB, so that A, B, C and D of one round stay in the first-level cache.
 const TILES_AT_ONCE: usize = 16;
 
-/// Multiplies `tiles` tiles that follow each other in memory, A, B, C and D of 1024 bytes each; B is packed.
+/// Multiplies `tiles` tiles, contiguous in memory, with 1024 bytes each of A, B, C and D; B is packed.
 ///
 /// The configuration is loaded and released within one block, so that no path leaves the thread with tile state.
 type Multiply = unsafe fn(tiles: usize, a: *const u8, packed_b: *const u8, c: *const u8, d: *mut u8);
@@ -53,9 +53,9 @@ macro_rules! multiply {
         /// written for `tiles` · 1024 bytes each.
         unsafe fn $name(tiles: usize, a: *const u8, packed_b: *const u8, c: *const u8, d: *mut u8) {
             // SAFETY: the caller vouches for the instruction and for the memory. The configuration describes three
-            // tiles of 16 rows of 64 bytes, and each TILELOADD and TILESTORED steps 64 bytes a row: 1024 bytes a tile.
-            // The loop ends after `tiles` rounds. Tile registers hold nothing of anybody else's: nothing but this
-            // function uses them, and it releases them.
+            // tiles of 16 rows of 64 bytes, and each TILELOADD and TILESTORED steps 64 bytes per row: 1024 bytes per
+            // tile. The loop ends after `tiles` rounds. The tile registers hold no other state: only functions of this
+            // crate use them, and each releases them.
             unsafe {
                 asm!(
                     "ldtilecfg [{config}]",
@@ -106,7 +106,7 @@ unsafe fn run<const E: usize>(multiply: Multiply, batch: &TileBatch, d: &mut Ele
         let tiles = d.len() / TILE_BYTES;
         assert!(
             tiles > 0 && [a.len(), b.len(), c.len(), d.len()] == [tiles * TILE_BYTES; 4],
-            "a validated batch has 1024 bytes of A, B, C and D a tile"
+            "a validated batch has 1024 bytes of A, B, C and D per tile"
         );
         for (b, packed) in b.chunks_exact(TILE_BYTES).zip(packed.chunks_exact_mut(TILE_BYTES)) {
             pack_b::<E>(b, packed);
@@ -122,7 +122,7 @@ macro_rules! kernel {
         /// # Safety
         /// The instruction is usable in this process.
         pub(crate) unsafe fn $name(batch: &TileBatch, d: &mut Elements) {
-            // SAFETY: as the caller vouches; the size of an element is that of the instruction.
+            // SAFETY: the caller vouches for the instruction; the element size is the instruction's.
             unsafe { run::<$element_bytes>($multiply, batch, d) }
         }
     };

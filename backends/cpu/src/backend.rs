@@ -5,7 +5,7 @@ use mxprobe_api::{Backend, Discovery};
 pub struct CpuBackend {}
 
 impl CpuBackend {
-    /// The backend; nothing is read before [`discover`](Backend::discover) is called.
+    /// Creates the backend; it reads nothing before [`discover`](Backend::discover) is called.
     #[must_use]
     pub fn new() -> Self {
         Self {}
@@ -17,7 +17,7 @@ impl Backend for CpuBackend {
         "cpu"
     }
 
-    /// At most one device, `cpu:0`. Asks the kernel for the tile registers if the CPU has them.
+    /// Finds at most one device, `cpu:0`. Requests the tile registers from the kernel if the CPU has them.
     fn discover(&self) -> Discovery {
         discover()
     }

@@ -1,14 +1,15 @@
-//! A BLAS of this machine, opened at run time and never linked: the yardstick of f32 products.
+//! A BLAS library of this machine, opened at run time and never linked: the yardstick for f32 products.
 
 use std::ffi::{CStr, OsString, c_char, c_int};
 
 use libloading::Library as Opened;
 use mxprobe_api::{Elements, Error, Format, Library};
 
-/// The environment variable that names a library, by its file's path or its soname.
+/// The environment variable that names a library, by path or by soname.
 const VARIABLE: &str = "MXPROBE_BLAS";
 
-/// The usual names, the fastest first; the last are whatever the system chose, which may be the slow reference.
+/// Common library names, the fastest first; the last ones are the system's default, which may be the slow reference
+/// BLAS.
 const NAMES: &[&str] = if cfg!(target_os = "windows") {
     &["mkl_rt.3.dll", "mkl_rt.2.dll", "libopenblas.dll", "openblas.dll"]
 } else if cfg!(target_os = "macos") {
@@ -27,8 +28,8 @@ const NAMES: &[&str] = if cfg!(target_os = "windows") {
     ]
 };
 
-/// Names of `cblas_sgemm`, and what else differs where integers have 64 bits: `64_`; NumPy's wheels bring an OpenBLAS with
-/// `scipy_` in front of every name.
+/// Names of `cblas_sgemm`, and whether its integers have 64 bits (suffix `64_`). NumPy's wheels contain an OpenBLAS
+/// whose names all start with `scipy_`.
 const SYMBOLS: [(&CStr, bool); 4] = [
     (c"cblas_sgemm", false),
     (c"cblas_sgemm64_", true),
@@ -36,15 +37,15 @@ const SYMBOLS: [(&CStr, bool); 4] = [
     (c"scipy_cblas_sgemm", false),
 ];
 
-/// What OpenBLAS says of itself: its version, how it was built, and the kernels it chose.
+/// OpenBLAS functions that return its version, build options and selected kernels.
 const CONFIGURATIONS: [&CStr; 4] =
     [c"openblas_get_config", c"openblas_get_config64_", c"scipy_openblas_get_config64_", c"scipy_openblas_get_config"];
 
-/// `CblasRowMajor` and `CblasNoTrans` of the reference's cblas.h.
+/// `CblasRowMajor` and `CblasNoTrans`, from the reference implementation's cblas.h.
 const ROW_MAJOR: c_int = 101;
 const NOT_TRANSPOSED: c_int = 111;
 
-/// `cblas_sgemm`; `I` is `int`, or 64 bits.
+/// `cblas_sgemm`; `I` is `int` or a 64-bit integer.
 type Sgemm<I> = unsafe extern "C" fn(c_int, c_int, c_int, I, I, I, f32, *const f32, I, *const f32, I, f32, *mut f32, I);
 
 enum Function {
@@ -56,21 +57,22 @@ enum Function {
 pub(crate) struct Blas {
     name: String,
     function: Function,
-    /// What the function is in; closed after it.
+    /// The library that contains the function; it must outlive it.
     _library: Opened,
 }
 
 impl Blas {
-    /// The BLAS that the environment names; else the first of the usual names that opens.
+    /// Opens the BLAS that the environment variable names, or else the first usable library among the usual names.
     ///
     /// # Errors
-    /// [`Error::is_missing_driver`] with what was looked for, and why that which was named does not serve.
+    /// [`Error::is_missing_driver`] with the names that were tried, and why the library named by the variable is
+    /// unusable.
     pub(crate) fn find() -> Result<Self, Error> {
         match std::env::var_os(VARIABLE) {
             Some(named) => Self::open(named),
             None => NAMES.iter().find_map(|name| Self::open(OsString::from(*name)).ok()).ok_or_else(|| {
                 Error::missing_driver(format!(
-                    "no BLAS: none of {} opens and has cblas_sgemm; {VARIABLE} may name one",
+                    "no BLAS: none of {} opens and has cblas_sgemm; set {VARIABLE} to name one",
                     NAMES.join(", ")
                 ))
             }),
@@ -79,12 +81,12 @@ impl Blas {
 
     fn open(name: OsString) -> Result<Self, Error> {
         let shown = name.to_string_lossy().into_owned();
-        // SAFETY: a BLAS's initialisers start its threads and read its environment; a user who names another library runs
-        // that one's.
+        // SAFETY: the initialisers of a BLAS start its threads and read its environment; a user who names another
+        // library runs the initialisers of that library.
         let library = unsafe { Opened::new(&name) }
             .map_err(|error| Error::missing_driver(format!("no BLAS: `{shown}` does not open: {error}")))?;
         let function = SYMBOLS.into_iter().find_map(|(symbol, is_wide)| {
-            // SAFETY: these names stand for this function with these types in every BLAS that has them.
+            // SAFETY: in every BLAS that has these symbols, they are this function with these types.
             unsafe {
                 Some(if is_wide {
                     Function::Wide(*library.get::<Sgemm<i64>>(symbol).ok()?)
@@ -98,7 +100,7 @@ impl Blas {
             return Err(Error::missing_driver(format!("no BLAS: `{shown}` has none of {}", symbols.join(", "))));
         };
         let configuration = CONFIGURATIONS.into_iter().find_map(|symbol| {
-            // SAFETY: the function takes nothing and returns a string with a zero at its end that it owns.
+            // SAFETY: the function takes no arguments and returns a zero-terminated string that it owns.
             unsafe {
                 let told = library.get::<unsafe extern "C" fn() -> *const c_char>(symbol).ok()?();
                 (!told.is_null()).then(|| CStr::from_ptr(told).to_string_lossy().trim().to_owned())
@@ -121,7 +123,7 @@ impl Library for Blas {
         if m == 0 || n == 0 || k == 0 {
             return Ok(d);
         }
-        let unaligned = || Error::driver("the elements do not lie where f32 can be read");
+        let unaligned = || Error::driver("the elements are not aligned for f32");
         let floats = |bytes: &[u8]| {
             let pointer = bytes.as_ptr().cast::<f32>();
             pointer.is_aligned().then_some(pointer).ok_or_else(unaligned)
@@ -130,7 +132,7 @@ impl Library for Blas {
         floats(d.bytes())?;
         let d_floats = d.bytes_mut().as_mut_ptr().cast::<f32>();
         let (row, no) = (ROW_MAJOR, NOT_TRANSPOSED);
-        let too_large = |_| Error::unsupported(format!("{m}×{n}×{k} is more than the library counts"));
+        let too_large = |_| Error::unsupported(format!("{m}×{n}×{k} is too large for the library's integers"));
         match self.function {
             Function::Narrow(sgemm) => {
                 let [m, n, k] =
@@ -156,7 +158,7 @@ mod tests {
 
     #[test]
     fn what_does_not_open_is_named_with_the_variable() {
-        let error = Blas::open("/nowhere/libblas.so".into()).err().expect("there is no such file");
+        let error = Blas::open("/nowhere/libblas.so".into()).err().expect("the file does not exist");
         assert!(error.is_missing_driver());
         assert!(error.to_string().contains("`/nowhere/libblas.so` does not open"), "{error}");
     }
@@ -164,12 +166,12 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn a_library_without_the_function_is_refused_by_its_names() {
-        let error = Blas::open("libc.so.6".into()).err().expect("it is no BLAS");
+        let error = Blas::open("libc.so.6".into()).err().expect("it is not a BLAS");
         assert!(error.to_string().contains("has none of cblas_sgemm, cblas_sgemm64_, scipy_cblas_sgemm64_"), "{error}");
     }
 
     #[test]
-    #[cfg_attr(not(blas), ignore = "there is no BLAS on this machine")]
+    #[cfg_attr(not(blas), ignore = "this machine has no BLAS")]
     fn a_library_multiplies_row_major_matrices() {
         let blas = Blas::find().unwrap();
         let of =

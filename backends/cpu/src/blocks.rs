@@ -1,4 +1,4 @@
-//! Blocks of D that stay in registers along a stretch of k: the innermost loops of whole matrices, in assembly.
+//! The innermost loops of whole-matrix products, in assembly: a block of D stays in registers along a stretch of k.
 
 use std::arch::asm;
 
@@ -44,12 +44,12 @@ macro_rules! row {
 macro_rules! dot_block {
     ($name:ident, $instruction:literal) => {
         /// # Safety
-        /// As [`Kernel`](crate::gemm::Kernel) says, with [`Unit::dots`](crate::gemm::Unit::dots).
+        /// As for [`Kernel`](crate::gemm::Kernel), with [`Unit::dots`](crate::gemm::Unit::dots).
         #[target_feature(enable = "avx512f")]
         pub(crate) unsafe fn $name(steps: usize, a: *const u8, b: *const u8, sums: *mut u8, stride: usize) {
-            // SAFETY: the caller vouches for the instruction and for `steps` steps of 24 bytes of A and 256 of B, and for 6
-            // rows of 256 bytes of sums, `stride` bytes apart. A is the second operand and B the third, as where tiles are multiplied one by
-            // one; every register that is written is named.
+            // SAFETY: the caller vouches for the instruction and for `steps` steps of 24 bytes of A and 256 of B, and
+            // for 6 rows of 256 bytes of sums, `stride` bytes apart. A is the second operand and B the third, as in the
+            // kernels for single tiles; every register that is written is named.
             unsafe {
                 asm!(
                     "lea {low}, [{sums} + 2*{stride}]",
@@ -148,11 +148,11 @@ dot_block!(vpdpwssds, "vpdpwssds");
 macro_rules! tile_block {
     ($name:ident, $instruction:literal) => {
         /// # Safety
-        /// As [`Kernel`](crate::gemm::Kernel) says, with [`Unit::tiles`](crate::gemm::Unit::tiles).
+        /// As for [`Kernel`](crate::gemm::Kernel), with [`Unit::tiles`](crate::gemm::Unit::tiles).
         pub(crate) unsafe fn $name(steps: usize, a: *const u8, b: *const u8, sums: *mut u8, stride: usize) {
-            // SAFETY: the caller vouches for the instruction and for `steps` steps of two tiles of A and of B, 1024 bytes
-            // each, and for 32 rows of 128 bytes of sums, `stride` bytes apart: each TILELOADD steps 64 bytes a row in A
-            // and B, and `stride` in the sums. The tiles are released within the block.
+            // SAFETY: the caller vouches for the instruction and for `steps` steps of two tiles of A and of B, 1024
+            // bytes each, and for 32 rows of 128 bytes of sums, `stride` bytes apart: each TILELOADD steps 64 bytes per
+            // row in A and B, and `stride` bytes in the sums. The tiles are released within the block.
             unsafe {
                 asm!(
                     "ldtilecfg [{config}]",

@@ -1,14 +1,14 @@
-//! One thread a core.
+//! One thread per core.
 
 use std::collections::BTreeSet;
 
-/// A logical processor of each core that this process may use; empty where the system does not tell.
+/// Returns one logical processor of each core that this process may use; empty if the system does not tell.
 pub(crate) fn one_of_each_core() -> Vec<usize> {
     let mut seen = BTreeSet::new();
     allowed().into_iter().filter(|cpu| seen.insert(core_of(*cpu))).collect()
 }
 
-/// Package and number of a logical processor's core; the processor itself where Linux does not tell.
+/// Returns the package and number of a logical processor's core, or the processor's own number if Linux does not tell.
 fn core_of(cpu: usize) -> (String, String) {
     let read = |name: &str| {
         let path = format!("/sys/devices/system/cpu/cpu{cpu}/topology/{name}");
@@ -20,7 +20,7 @@ fn core_of(cpu: usize) -> (String, String) {
     }
 }
 
-/// The most logical processors that are looked at: 64 in a word.
+/// The length of an affinity mask in words of 64 logical processors.
 #[cfg(target_os = "linux")]
 const WORDS: usize = 64;
 
@@ -30,7 +30,7 @@ unsafe extern "C" {
     safe fn sched_setaffinity(thread: i32, bytes: usize, mask: &[u64; WORDS]) -> i32;
 }
 
-/// Logical processors that this thread may run on, in their order.
+/// Returns the logical processors that this thread may run on, in ascending order.
 #[cfg(target_os = "linux")]
 fn allowed() -> Vec<usize> {
     let mut mask = [0u64; WORDS];
@@ -41,7 +41,7 @@ fn allowed() -> Vec<usize> {
     (0..WORDS * 64).filter(|cpu| mask[cpu / 64] >> (cpu % 64) & 1 == 1).collect()
 }
 
-/// Keeps this thread on a logical processor; `false` if that is refused, and the thread may move.
+/// Pins this thread to a logical processor; returns `false` if that is refused and the thread may move.
 #[cfg(target_os = "linux")]
 pub(crate) fn stay_on(cpu: usize) -> bool {
     let mut mask = [0u64; WORDS];

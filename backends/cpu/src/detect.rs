@@ -1,10 +1,11 @@
-//! What this CPU, its kernel and this process allow: values are read once, and every decision is a pure function of them.
+//! Detection of what this CPU, its kernel and this process allow. Values are read once, and every decision is a pure
+//! function of them.
 
 mod read;
 
 pub(crate) use read::hypervisor;
 
-/// The four registers of one CPUID leaf; all 0 where the CPU has no such leaf.
+/// The four registers of one CPUID leaf; all 0 if the CPU does not have the leaf.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Leaf {
     pub(crate) eax: u32,
@@ -13,24 +14,24 @@ pub(crate) struct Leaf {
     pub(crate) edx: u32,
 }
 
-/// What the kernel said when it was asked for the tile registers.
+/// The kernel's answer to the request for tile registers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum TilePermission {
-    /// Nobody asked, because an earlier step said no.
+    /// Not requested, because an earlier step failed.
     #[default]
     NotAsked,
-    /// `arch_prctl(ARCH_REQ_XCOMP_PERM, 18)` returned this: 0, or a negated error number.
+    /// The return value of `arch_prctl(ARCH_REQ_XCOMP_PERM, 18)`: 0, or a negated error number.
     Returned(i64),
-    /// This kernel grants tile registers without being asked, or in a way that is not known here.
+    /// This kernel grants tile registers without a request, or in a way that is not known here.
     NotLinux,
 }
 
-/// Every value that a decision is made from.
+/// All values that decisions are based on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Readings {
     /// The vendor in leaf 0: `GenuineIntel`, `AuthenticAMD`.
     pub(crate) vendor: String,
-    /// The brand string, or nothing.
+    /// The brand string; empty if there is none.
     pub(crate) brand: String,
     /// Leaf 1: signature, OSXSAVE.
     pub(crate) leaf_1: Leaf,
@@ -42,13 +43,13 @@ pub(crate) struct Readings {
     pub(crate) leaf_1d_1: Leaf,
     /// Leaf 0x1e, subleaf 0: the sizes of the matrix unit.
     pub(crate) leaf_1e_0: Leaf,
-    /// The state that the kernel enables, or `None` without OSXSAVE.
+    /// The register state that the kernel enables; `None` without OSXSAVE.
     pub(crate) xcr0: Option<u64>,
-    /// What the kernel said.
+    /// The kernel's answer to the request for tile registers.
     pub(crate) tile_permission: TilePermission,
 }
 
-/// An extension of the instruction set that has matrix or dot-product instructions.
+/// An instruction set extension with instructions that this backend uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Extension {
     AmxBf16,
@@ -62,7 +63,7 @@ pub(crate) enum Extension {
 }
 
 impl Extension {
-    /// The word in a fingerprint.
+    /// Its name in fingerprints.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::AmxBf16 => "amx-bf16",
@@ -77,12 +78,12 @@ impl Extension {
     }
 }
 
-/// Why an extension cannot be used: the step that said no.
+/// The detection step that ruled out an extension.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Refused {
-    /// The step and the value it read.
+    /// The step and the value that it read.
     pub(crate) reason: String,
-    /// One fact and one action, where there is one.
+    /// One fact and one action, if any.
     pub(crate) help: Option<&'static str>,
 }
 
@@ -98,15 +99,15 @@ const HELP_XCR0: &str = "the kernel does not enable these registers; Linux enabl
 const HELP_PERMISSION: &str = "Linux grants tile registers to a process that asks, from 5.16 on; a seccomp filter may \
                                forbid arch_prctl";
 
-/// XCR0: SSE and AVX state (*specified*: Intel SDM volume 1, 13.3, as the masks below).
+/// XCR0: SSE and AVX state (*specified*: Intel SDM volume 1, 13.3, like the masks below).
 const AVX_STATE: u64 = 0x6;
-/// XCR0: SSE, AVX, opmask, upper halves of zmm0 to 15, zmm16 to 31.
+/// XCR0: SSE, AVX, opmask, the upper halves of zmm0 to zmm15, and zmm16 to zmm31.
 const AVX512_STATE: u64 = 0xe6;
 /// XCR0: tile configuration (bit 17) and tile data (bit 18).
 const TILE_STATE: u64 = 0x6_0000;
 
 impl Readings {
-    /// Whether an extension can be used in this process, or the first step that says no.
+    /// Checks that an extension can be used in this process; the error is the first step that fails.
     pub(crate) fn extension(&self, extension: Extension) -> Result<(), Refused> {
         match extension {
             Extension::AmxBf16 => {
@@ -151,7 +152,7 @@ impl Readings {
         }
     }
 
-    /// Whether the kernel is to be asked for tile registers: everything before that step has said yes.
+    /// Whether to request tile registers from the kernel: all earlier steps succeeded.
     pub(crate) fn may_ask_for_tiles(&self) -> bool {
         self.leaf_7_0_edx(24, "AMX-TILE").and_then(|()| self.tile_state()).is_ok()
     }
@@ -162,7 +163,7 @@ impl Readings {
 
     fn tile_state(&self) -> Result<(), Refused> {
         self.state(TILE_STATE)?;
-        // *Specified*: Intel SDM volume 2, CPUID, leaves 0x1d and 0x1e. The kernels here rely on these sizes.
+        // *Specified*: Intel SDM volume 2, CPUID, leaves 0x1d and 0x1e. The code in this crate relies on these sizes.
         let palette = self.leaf_1d_1;
         let (tile_bytes, row_bytes) = (palette.eax >> 16, palette.ebx & 0xffff);
         let (tiles, rows) = (palette.ebx >> 16, palette.ecx & 0xffff);
@@ -218,9 +219,10 @@ impl Readings {
         }
     }
 
-    /// Family, model and stepping of leaf 1 (*specified*: Intel SDM volume 2, CPUID, figure 3-6; AMD APM volume 3, E.3.2).
+    /// Family, model and stepping of leaf 1 (*specified*: Intel SDM volume 2, CPUID, figure 3-6; AMD APM volume 3,
+    /// E.3.2).
     ///
-    /// For a report only. A hypervisor may give any numbers here, so nothing is decided by them.
+    /// Only for reports: a hypervisor may return any numbers here, so no decision depends on them.
     pub(crate) fn signature(&self) -> (u32, u32, u32) {
         let eax = self.leaf_1.eax;
         let (family, model, stepping) = (eax >> 8 & 0xf, eax >> 4 & 0xf, eax & 0xf);
@@ -238,7 +240,7 @@ fn bit(register: &str, value: u32, number: u32, name: &str) -> Result<(), Refuse
     }
 }
 
-/// The name of a negated Linux error number, where this call is known to return it.
+/// The name of a negated Linux error number that this call is known to return.
 fn error_name(code: i64) -> &'static str {
     match code {
         -1 => " (EPERM)",

@@ -1,4 +1,4 @@
-//! The device: which instruction stands behind each operation, and which extension it takes.
+//! The device: the instruction behind each operation, and the extension it needs.
 
 use std::collections::BTreeMap;
 
@@ -27,13 +27,13 @@ use crate::{
 /// The extension that the instruction belongs to is usable in this process.
 type Kernel = unsafe fn(batch: &TileBatch, d: &mut Elements);
 
-/// An instruction as one extension encodes it.
+/// One encoding of an instruction, in one extension.
 struct Encoded {
     extension: Extension,
     operands: &'static str,
     kernel: Kernel,
     resident: Resident,
-    /// Whole matrices, where there is a faster way than tile by tile.
+    /// The kernel for whole matrices, if there is a faster way than tile by tile.
     gemm: Option<Unit>,
 }
 
@@ -84,7 +84,8 @@ macro_rules! ymm {
     };
 }
 
-/// Every instruction known here (*specified*: Intel SDM volume 2, an entry each; A is the second operand, B the third).
+/// Every instruction known here (*specified*: Intel SDM volume 2, one entry each; A is the second operand, B the
+/// third).
 const INSTRUCTIONS: [Instruction; 10] = [
     Instruction {
         mnemonic: "TDPBF16PS",
@@ -127,14 +128,14 @@ struct CpuDevice {
     info: DeviceInfo,
     operations: OperationSet,
     refusals: Vec<Refusal>,
-    /// Of usable instructions only.
+    /// The kernels of usable instructions only.
     kernels: BTreeMap<OperationId, Kernel>,
     scalars: ScalarUnit,
     gemms: BTreeMap<OperationId, Unit>,
-    /// How many threads share a product; to ask takes longer than a small one.
+    /// The number of threads that share a product, cached because querying it takes longer than a small product.
     threads: usize,
     yardsticks: Vec<Operation>,
-    /// Of usable instructions only, the yardsticks' among them.
+    /// The timing loops of usable instructions only, yardsticks included.
     residents: BTreeMap<OperationId, Resident>,
 }
 
@@ -214,8 +215,8 @@ impl Screening for CpuDevice {
 
 impl Matrices for CpuDevice {
     fn multiply(&self, operation: &Operation, product: &GemmOperands<'_>) -> Result<Option<Elements>, Error> {
-        // SAFETY: `gemms` holds an instruction only if this CPU and this process can use it, and each has sums of 32 bits
-        // and operands of 1 or 2 bytes.
+        // SAFETY: `gemms` holds an instruction only if this CPU and this process can use it, and each has sums of 32
+        // bits and operands of 1 or 2 bytes.
         let multiply = |unit: &Unit| unsafe { unit.multiply(product, self.threads) };
         Ok(self.gemms.get(&operation.id).map(multiply))
     }
@@ -246,9 +247,10 @@ impl StatusFlags for CpuDevice {
     }
 }
 
-/// The device these readings allow, or why there is none.
+/// Creates the device that these readings allow.
 ///
-/// The readings are those of this CPU and this process; with others, [`Device::execute`] would run what is not there.
+/// The readings must be those of this CPU and this process; with others, [`Device::execute`] would run instructions
+/// that do not exist.
 pub(crate) fn discover(readings: &Readings) -> Discovery {
     let mut operations = OperationSet::new();
     let (mut kernels, mut gemms) = (BTreeMap::new(), BTreeMap::new());
@@ -281,7 +283,7 @@ pub(crate) fn discover(readings: &Readings) -> Discovery {
     Discovery { devices: vec![Box::new(device)], refusals: Vec::new() }
 }
 
-/// The first encoding that can be used, or why none can.
+/// Returns the first usable encoding, or the reason why there is none.
 fn choose(readings: &Readings, instruction: &Instruction) -> Result<&'static Encoded, Refusal> {
     let mut refused = Vec::new();
     for encoded in instruction.encodings {
@@ -316,7 +318,7 @@ fn info(readings: &Readings, used: &[Extension]) -> DeviceInfo {
         ("cpuid.1e.0", readings.leaf_1e_0),
     ];
     for (name, Leaf { eax, ebx, ecx, edx }) in leaves {
-        // Bits 31 to 24 of EBX of leaf 1 are the number of the core that was asked: not a property of the CPU.
+        // Bits 31 to 24 of EBX of leaf 1 are the number of the core that ran CPUID, which is not a property of the CPU.
         let ebx = if name == "cpuid.1" { ebx & 0x00ff_ffff } else { ebx };
         properties.insert(name.to_owned(), format!("eax={eax:#010x} ebx={ebx:#010x} ecx={ecx:#010x} edx={edx:#010x}"));
     }
@@ -345,14 +347,14 @@ fn info(readings: &Readings, used: &[Extension]) -> DeviceInfo {
     }
 }
 
-/// The microcode revision, as Linux shows it.
+/// The microcode revision, as reported by Linux.
 fn microcode() -> Option<String> {
     let text = std::fs::read_to_string("/proc/cpuinfo").ok()?;
     let line = text.lines().find(|line| line.starts_with("microcode"))?;
     Some(line.split_once(':')?.1.trim().to_owned())
 }
 
-/// The kernel's name and release, as Linux shows them.
+/// The kernel's name and release, as reported by Linux.
 fn kernel_release() -> Option<String> {
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").ok()?;
     Some(format!("{} {}", std::env::consts::OS, release.trim()))

@@ -1,18 +1,18 @@
 //! Dot-product instructions: 16 independent dots in a 512-bit register, 8 in a 256-bit one.
 //!
-//! Every operand of every such instruction has four bytes a dot: 2 of bf16 or s16, 4 of 8 bits, one 32-bit c. The tiles
-//! of a batch follow each other, so the registers are loaded from it as it is.
+//! Every operand of every such instruction has four bytes per dot: 2 bf16 or s16 elements, 4 elements of 8 bits, or one
+//! 32-bit c. The tiles of a batch are contiguous, so registers are loaded directly from it.
 
 use std::arch::asm;
 
 use mxprobe_api::{Elements, TileBatch};
 
-/// `vector` bytes of A, B, C and D at a time; what is left at the end is padded with zeros.
+/// Runs `dots` on whole vectors of `vector` bytes of A, B, C and D, and then on the remainder, padded with zeros.
 fn run(batch: &TileBatch, d: &mut Elements, vector: usize, mut dots: impl FnMut(&[u8], &[u8], &[u8], &mut [u8])) {
     let (a, b, c, d) = (batch.a.bytes(), batch.b.bytes(), batch.c.bytes(), d.bytes_mut());
     assert!(
         [a.len(), b.len(), c.len(), d.len()] == [batch.tiles * 4; 4],
-        "a validated batch has four bytes of A, B, C and D a dot"
+        "a validated batch has four bytes of A, B, C and D per dot"
     );
     let whole = d.len() / vector * vector;
     let (d, d_tail) = d.split_at_mut(whole);
@@ -69,7 +69,8 @@ macro_rules! kernel {
                     );
                 }
             }
-            // SAFETY: as the caller vouches; `run` passes slices of one length, a multiple of the vector's and not 0.
+            // SAFETY: the caller vouches for the instruction; `run` passes slices of equal length, a multiple of the
+            // vector's and not 0.
             run(batch, d, $vector, |a, b, c, d| unsafe { dots(a, b, c, d) });
         }
     };
@@ -91,15 +92,15 @@ mod tests {
     use super::*;
     use crate::detect::{Extension, Readings};
 
-    /// One VDPBF16PS with MXCSR set to `mxcsr`, and MXCSR after it.
+    /// Runs one VDPBF16PS with MXCSR set to `mxcsr`; returns its result and MXCSR after it.
     ///
     /// # Safety
     /// AVX512-BF16 is usable.
     #[target_feature(enable = "avx512f")]
     unsafe fn vdpbf16ps_with(mxcsr: u32, a: &[u32; 16], b: &[u32; 16], c: &[u32; 16]) -> ([u32; 16], u32) {
         let (mut saved, mut after, mut d) = (0u32, 0u32, [0; 16]);
-        // SAFETY: the caller vouches for the instruction; every pointer is that of an array of 64 bytes or of one word;
-        // MXCSR is what it was when the block ends.
+        // SAFETY: the caller vouches for the instruction; every pointer points to an array of 64 bytes or to one word;
+        // MXCSR is restored before the block ends.
         unsafe {
             asm!(
                 "stmxcsr [{saved}]",
@@ -131,7 +132,7 @@ mod tests {
     #[cfg_attr(not(avx512_bf16), ignore = "this CPU has no AVX512-BF16")]
     fn mxcsr_neither_changes_vdpbf16ps_nor_is_changed_by_it() {
         assert_eq!(Readings::here().extension(Extension::Avx512Bf16).err(), None);
-        // Inexact ties both ways, tiny, subnormal, overflowing, invalid and NaN dots; pairs are k 1 above k 0.
+        // Inexact ties both ways, tiny, subnormal, overflowing, invalid and NaN dots; the upper half of a pair is k 1.
         let a = [
             0x0000_3380,
             0x0000_b380,
@@ -196,8 +197,7 @@ mod tests {
             assert_eq!(d, expected, "MXCSR {mxcsr:#06x}");
             assert_eq!(after, mxcsr, "status flags were set");
         }
-        // Every exception unmasked: none is raised.
-        // SAFETY: AVX512-BF16 was detected.
+        // With every exception unmasked, none is raised. SAFETY: AVX512-BF16 was detected.
         assert_eq!(unsafe { vdpbf16ps_with(0, &a, &b, &c) }, (expected, 0));
     }
 }

@@ -1,8 +1,8 @@
-//! Whole matrices: one loop nest for every unit, with operands packed for it and rows shared among threads.
+//! Whole-matrix products: one loop nest for every unit, with packed operands and rows divided among threads.
 //!
-//! D is that of one instruction after another along k, each taking the last one's d as c, so every bit is that of the tiles
-//! multiplied one by one: a block of D stays in registers along a stretch of k, and between stretches in memory, where
-//! nothing is lost. Edges are padded with +0.
+//! D is the result of a chain of instructions along k, each taking the previous one's d as c, so every bit equals that
+//! of a product tile by tile: a block of D stays in registers along a stretch of k, and in memory, without loss,
+//! between stretches. Edges are padded with +0.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,37 +11,38 @@ use mxprobe_api::{Elements, GemmOperands};
 
 use crate::pack::ROW_BYTES;
 
-/// Multiplies a block: `steps` steps along k. A step of A is a group of consecutive k of each row of the block, of B vectors
-/// of 16 groups (two tiles of both for AMX); `sums` holds C before and D after, row-major, its rows `stride` bytes apart.
+/// Multiplies a block: `steps` steps along k. A step of A is a group of consecutive k for each row of the block, a step
+/// of B is vectors of 16 groups (for AMX, a step is two tiles of each); `sums` holds C before and D after, row-major,
+/// its rows `stride` bytes apart.
 ///
 /// # Safety
-/// The instruction is usable in this process, `steps` is not 0, and the memory is as long as that.
+/// The instruction is usable in this process, `steps` is not 0, and the memory has the length that this implies.
 pub(crate) type Kernel = unsafe fn(steps: usize, a: *const u8, b: *const u8, sums: *mut u8, stride: usize);
 
-/// A unit's block of D, and what multiplies it.
+/// The blocking for a unit, and the kernel that multiplies a block.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Unit {
     /// Rows of a block.
     rows: usize,
     /// Columns of a block.
     columns: usize,
-    /// Bytes of consecutive k that one step takes of a row of A: 4 of a dot instruction, 64 of a tile.
+    /// Bytes of consecutive k that one step takes from a row of A: 4 for a dot instruction, 64 for a tile.
     step_bytes: usize,
-    /// Steps that are multiplied before the next columns are: as many as leave a block's B in the first or second level
-    /// of the caches.
+    /// Steps before the loop moves on to the next columns: few enough that a block's B stays in the first- or
+    /// second-level cache.
     stretch: usize,
-    /// Blocks of rows that share a block of B while it is there.
+    /// Blocks of rows that share a block of B while it is cached.
     group: usize,
     kernel: Kernel,
 }
 
-/// Elements of a vector of sums, and columns of a tile.
+/// Elements in a vector of sums, and columns of a tile.
 const VECTOR: usize = 16;
 
-/// Bytes of a line of the caches.
+/// Bytes of a cache line.
 const LINE_BYTES: usize = 64;
 
-/// Bytes of a group: the consecutive k that go into one element of 32 bits.
+/// Bytes of a group: the consecutive k that contribute to one 32-bit element in one instruction.
 const GROUP: usize = 4;
 
 impl Unit {
@@ -53,10 +54,10 @@ impl Unit {
         Self { rows: 32, columns: 32, step_bytes: ROW_BYTES, stretch: 16, group: 8, kernel }
     }
 
-    /// D = A·B + C.
+    /// Computes D = A·B + C.
     ///
     /// # Safety
-    /// The instruction is usable in this process; the product is a validated one of an operation with 32-bit sums and
+    /// The instruction is usable in this process; the product was validated for an operation with 32-bit sums and
     /// operands of 1 or 2 bytes.
     pub(crate) unsafe fn multiply(self, product: &GemmOperands<'_>, threads: usize) -> Elements {
         let GemmOperands { m, n, k, a, b, c, .. } = *product;
@@ -64,11 +65,11 @@ impl Unit {
         if m == 0 || n == 0 {
             return d;
         }
-        // At least one step: an operation with k = 0 is one on zeros and C.
+        // At least one step: a product with k = 0 is one operation on zeros and C.
         let row_bytes = k * a.format().storage_bytes();
         let steps = row_bytes.div_ceil(self.step_bytes).max(1);
         let packed_b = PackedB::new(self, b, (k, n), steps, threads);
-        // As many groups for each thread, and fewer rows in a group for it.
+        // Reduce the rows per group so that the number of groups is about a multiple of the threads.
         let blocks = m.div_ceil(self.rows);
         let threads = threads.clamp(1, blocks);
         let rows = blocks.div_ceil(blocks.div_ceil(self.group).next_multiple_of(threads)) * self.rows;
@@ -103,11 +104,11 @@ impl Unit {
         d
     }
 
-    /// One block of D: rows of `n` elements, of which it has those from `column` blocks on. At an edge it is computed beside
-    /// D, in full.
+    /// Multiplies one block of D: `sums` holds rows of `n` elements, and the block starts `column` blocks into them. At
+    /// an edge, the full block is computed in the separate buffer `edge`.
     ///
     /// # Safety
-    /// As [`Kernel`] says of `count`, `of_a` and `of_b`.
+    /// As for [`Kernel`], for `count`, `of_a` and `of_b`.
     unsafe fn block(
         self,
         count: usize,
@@ -130,15 +131,15 @@ impl Unit {
         for (line, edge) in sums.chunks_exact(stride).zip(edge.chunks_exact_mut(edge_stride)) {
             edge[..width].copy_from_slice(&line[first..][..width]);
         }
-        // SAFETY: as above; `edge` is a block by itself.
+        // SAFETY: as above; `edge` has the size of a whole block.
         unsafe { (self.kernel)(count, of_a, of_b, edge.as_mut_ptr(), edge_stride) };
         for (line, edge) in sums.chunks_exact_mut(stride).zip(edge.chunks_exact(edge_stride)) {
             line[first..][..width].copy_from_slice(&edge[..width]);
         }
     }
 
-    /// Packs steps of a block's rows of A from `row` and byte `at` of k on, +0 beyond the ends. A step is the row groups one
-    /// after another: a tile's rows for AMX.
+    /// Packs steps of a block's rows of A, starting at `row` and byte `at` of k, with +0 beyond the ends. A step is the
+    /// groups of the rows one after another; for AMX, the rows of a tile.
     fn pack_a(self, a: &[u8], (m, row_bytes): (usize, usize), (row, at): (usize, usize), packed: &mut [u8]) {
         packed.fill(0);
         for line in 0..self.rows.min(m.saturating_sub(row)) {
@@ -151,7 +152,8 @@ impl Unit {
     }
 }
 
-/// Puts `STEP` bytes of a line at a time where its row is in each step of `rows` rows; the last may be fewer.
+/// Copies a line, `STEP` bytes at a time, to the place of its row in each step of `rows` rows; the last piece may be
+/// shorter.
 fn pack_line<const STEP: usize>(line: &[u8], packed: &mut [u8], rows: usize, row: usize) {
     let (whole, rest) = line.as_chunks::<STEP>();
     let mut steps = packed.chunks_exact_mut(rows * STEP);
@@ -163,7 +165,7 @@ fn pack_line<const STEP: usize>(line: &[u8], packed: &mut [u8], rows: usize, row
     }
 }
 
-/// Packs a block of columns from `left` on: +0 beyond the ends.
+/// Packs a block of columns starting at `left`, with +0 beyond the ends.
 fn pack_columns<const SIZE: usize>(unit: Unit, b: &[u8], (k, n): (usize, usize), left: usize, packed: &mut [u8]) {
     const { assert!(SIZE == 1 || SIZE == 2) }
     let per_group = GROUP / SIZE;
@@ -179,13 +181,13 @@ fn pack_columns<const SIZE: usize>(unit: Unit, b: &[u8], (k, n): (usize, usize),
             for (line, row) in (group * per_group..k).zip(&mut rows[..per_group]) {
                 let from = (line * n + left + first) * SIZE;
                 if count == VECTOR {
-                    // Of a length that the compiler knows.
+                    // A length known at compile time.
                     row[..VECTOR * SIZE].copy_from_slice(&b[from..][..VECTOR * SIZE]);
                 } else {
                     row[..count * SIZE].copy_from_slice(&b[from..][..count * SIZE]);
                 }
             }
-            // A tile's rows follow each other; of a dot instruction a tile has one row.
+            // The rows of a tile are contiguous; a dot instruction's tile has one row.
             let place = at_step * step + (vector * groups + at_group) * ROW_BYTES;
             let (words, _) = packed[place..][..ROW_BYTES].as_chunks_mut::<GROUP>();
             for (at, word) in words.iter_mut().enumerate() {
@@ -199,13 +201,13 @@ fn pack_columns<const SIZE: usize>(unit: Unit, b: &[u8], (k, n): (usize, usize),
     }
 }
 
-/// The next of some parts that no thread has had, and its place.
+/// Takes the next part that no thread has taken; returns it with its index.
 fn taken<'a, T>(next: &AtomicUsize, parts: &'a [T]) -> Option<(usize, &'a T)> {
     let at = next.fetch_add(1, Ordering::Relaxed);
     parts.get(at).map(|part| (at, part))
 }
 
-/// Does the same on so many threads, this one among them.
+/// Runs `work` on `threads` threads, including this one.
 fn on_threads(threads: usize, work: impl Fn() + Sync) {
     std::thread::scope(|scope| {
         (1..threads).for_each(|_| drop(scope.spawn(&work)));
@@ -213,13 +215,13 @@ fn on_threads(threads: usize, work: impl Fn() + Sync) {
     });
 }
 
-/// B as the units read it: for each block of columns, step after step, vectors (rows of a tile) of 16 columns, each with
-/// a group of consecutive k.
+/// B in the layout that the kernels read: for each block of columns, step after step, vectors (rows of a tile) of 16
+/// columns, each with a group of consecutive k.
 struct PackedB {
     bytes: Vec<u8>,
-    /// Where it begins in them: at a line of the caches, so that no vector lies in two.
+    /// The offset of the data in `bytes`, aligned to a cache line, so that no vector straddles two.
     start: usize,
-    /// Of one step of a block.
+    /// Bytes of one step of a block.
     step: usize,
     steps: usize,
 }

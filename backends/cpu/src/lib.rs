@@ -1,8 +1,8 @@
 //! The matrix units of the CPU that runs `mxprobe`: Intel AMX, and the dot-product instructions of AVX-512 and AVX.
 //!
-//! [`CpuBackend`] finds at most one device, `cpu:0`, which holds every operation that this CPU, its kernel and this
-//! process can use. What they cannot use is a [`Refusal`](mxprobe_api::Refusal) that names the step that said no and
-//! the value it read.
+//! [`CpuBackend`] finds at most one device, `cpu:0`, which has every operation that this CPU, its kernel and this
+//! process can use. Each of the others is a [`Refusal`](mxprobe_api::Refusal) that names the detection step that failed
+//! and the value it read.
 //!
 //! Every operation is one instruction, written as assembly so that no compiler folds, splits or replaces it:
 //!
@@ -18,7 +18,7 @@
 //! use mxprobe_api::Backend;
 //!
 //! let found = mxprobe_cpu::CpuBackend::new().discover();
-//! // A CPU without any of these units is a refusal with its reason, never an empty answer.
+//! // On another architecture there is a refusal with the reason, never an empty answer.
 //! assert!(found.devices.len() == 1 || !found.refusals.is_empty());
 //! ```
 

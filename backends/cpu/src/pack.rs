@@ -1,8 +1,8 @@
-//! The layout that AMX wants of B.
+//! Packing of B for AMX.
 //!
-//! A row of a B tile holds, for each column, the elements of as many consecutive k as fit four bytes: 2 of bf16, 4 of
-//! 8 bits (*specified*: Intel SDM volume 2, TDPBF16PS and TDPBSSD, operand 3). A, C and D tiles are row-major as they
-//! are, with rows of 64 bytes.
+//! A row of a B tile holds, for each column, the elements of as many consecutive k as fit in four bytes: 2 of bf16, 4
+//! of 8 bits (*specified*: Intel SDM volume 2, TDPBF16PS and TDPBSSD, operand 3). A, C and D tiles are plain row-major,
+//! with rows of 64 bytes.
 
 /// Bytes of one row of a tile (*specified*: palette 1; detection refuses a CPU that reports less in CPUID.1D.1).
 pub(crate) const ROW_BYTES: usize = 64;
@@ -11,17 +11,17 @@ const ROWS: usize = 16;
 /// Bytes of a tile.
 pub(crate) const TILE_BYTES: usize = ROW_BYTES * ROWS;
 
-/// Reorders one row-major B tile of `E`-byte elements, `k = 64 / E` rows of 16, for the tile register.
+/// Reorders one row-major B tile of `E`-byte elements, `k = 64 / E` rows of 16, into the layout of the tile register.
 ///
 /// Element (k, n) goes to row `k / (4 / E)`, byte `4·n + E·(k mod (4 / E))`.
 ///
 /// # Panics
-/// If either slice is not as long as the tile, which is 1024 bytes whatever `E` is.
+/// If either slice is not as long as the tile, which is 1024 bytes for any `E`.
 pub(crate) fn pack_b<const E: usize>(row_major: &[u8], packed: &mut [u8]) {
     const { assert!(E == 1 || E == 2) }
     assert_eq!(row_major.len(), TILE_BYTES);
     assert_eq!(packed.len(), TILE_BYTES);
-    // The 4 / E rows of B that share a row of the tile are 64 bytes too.
+    // The 4 / E rows of B that share a row of the tile also have 64 bytes.
     for (rows, packed_row) in row_major.chunks_exact(ROW_BYTES).zip(packed.chunks_exact_mut(ROW_BYTES)) {
         if E == 2 {
             interleave_pairs(rows, packed_row);
@@ -35,16 +35,16 @@ pub(crate) fn pack_b<const E: usize>(row_major: &[u8], packed: &mut [u8]) {
     }
 }
 
-/// Puts each byte of the first half in front of that of the second half.
+/// Interleaves the bytes of the two halves, the first half's first.
 fn interleave_bytes(halves: &[u8], interleaved: &mut [u8]) {
     let (first, second) = halves.split_at(halves.len() / 2);
     for ((first, second), pair) in first.iter().zip(second).zip(interleaved.chunks_exact_mut(2)) {
-        // One store of both, so that it vectorises.
+        // A single store of both bytes, so that the loop vectorises.
         pair.copy_from_slice(&(u16::from(*first) | u16::from(*second) << 8).to_le_bytes());
     }
 }
 
-/// Puts each two bytes of the first half in front of those of the second half.
+/// Interleaves the byte pairs of the two halves, the first half's first.
 fn interleave_pairs(halves: &[u8], interleaved: &mut [u8]) {
     let (first, second) = halves.split_at(halves.len() / 2);
     let elements = first.chunks_exact(2).zip(second.chunks_exact(2));
@@ -60,7 +60,7 @@ mod tests {
 
     #[test]
     fn bf16_pairs_of_consecutive_k_share_four_bytes() {
-        // B[k][n] is the number 256·k + n, so that every element tells where it came from.
+        // B[k][n] is the number 256·k + n, so that every element identifies its origin.
         let mut row_major = Vec::new();
         for k in 0..32u16 {
             for n in 0..16u16 {
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn packing_is_a_permutation_of_the_bytes() {
-        // Each 16-bit number occurs once, so a dropped or doubled element shows.
+        // Each 16-bit number occurs once, which reveals a dropped or duplicated element.
         let row_major: Vec<u8> = (0..512u16).flat_map(u16::to_le_bytes).collect();
         let mut packed = [0u8; TILE_BYTES];
         pack_b::<2>(&row_major, &mut packed);

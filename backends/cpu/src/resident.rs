@@ -1,7 +1,7 @@
-//! Loops whose operands stay in registers: nothing but the instruction, a counter and a jump.
+//! Timing loops: the instruction with its operands in registers, a counter and a jump.
 //!
-//! Written as assembly, so that no compiler hoists, drops or reorders what is timed. Each loop holds as many independent
-//! sums as hide the instruction's latency at its throughput, and loads and stores them once.
+//! Written as assembly, so that no compiler hoists, drops or reorders the timed instructions. Each loop has enough
+//! independent sums to hide the instruction's latency at its full throughput, and loads and stores them once.
 
 use std::arch::asm;
 
@@ -11,8 +11,8 @@ use crate::pack::{ROW_BYTES, TILE_BYTES};
 /// Runs `steps` rounds; `sums` holds C before and D after.
 ///
 /// # Safety
-/// The instruction is usable in this process, `steps` is not 0, and the three point to as many registers as the
-/// [`Registers`] of the loop say: `a` and `b` to be read, `sums` to be read and written.
+/// The instruction is usable in this process, `steps` is not 0, and the pointers are valid for as many registers as the
+/// loop's [`Registers`] say: `a` and `b` for reads, `sums` for reads and writes.
 pub(crate) type Loop = unsafe fn(steps: u64, a: *const u8, b: *const u8, sums: *mut u8);
 
 /// The registers of a loop.
@@ -22,23 +22,25 @@ pub(crate) struct Registers {
     pub(crate) bytes: usize,
     /// Tiles of the operation in one register.
     pub(crate) lanes: usize,
-    /// Registers of A, and as many of B.
+    /// The number of registers of A, and of B.
     pub(crate) operands: usize,
-    /// Registers of sums: sum `i` is of A `i` modulo `operands` and B `i / operands` modulo `operands`.
+    /// The number of registers of sums. Sum `i` uses register `i` modulo `operands` of A and `i / operands` modulo
+    /// `operands` of B.
     pub(crate) sums: usize,
 }
 
-/// Of 512 bits: 16 sums hide a latency of up to 8 cycles at 2 instructions a cycle.
+/// Registers of 512 bits: 16 sums hide a latency of up to 8 cycles at 2 instructions per cycle.
 pub(crate) const ZMM: Registers = Registers { bytes: 64, lanes: 16, operands: 4, sums: 16 };
-/// Of 256 bits: 12 sums hide a latency of up to 6 cycles at 2 instructions a cycle, and 16 registers hold no more.
+/// Registers of 256 bits: 12 sums hide a latency of up to 6 cycles at 2 instructions per cycle, and no more fit in the
+/// 16 registers.
 pub(crate) const YMM: Registers = Registers { bytes: 32, lanes: 8, operands: 2, sums: 12 };
-/// Tiles: 4 sums, 2 of A and 2 of B are the 8 there are.
+/// Tile registers: all 8 are in use, 4 for sums, 2 for A and 2 for B.
 pub(crate) const TMM: Registers = Registers { bytes: TILE_BYTES, lanes: 1, operands: 2, sums: 4 };
 
 macro_rules! zmm_loop {
     ($name:ident, $instruction:literal) => {
         /// # Safety
-        /// As [`Loop`] says, with [`ZMM`].
+        /// As for [`Loop`], with [`ZMM`].
         #[target_feature(enable = "avx512f")]
         pub(crate) unsafe fn $name(steps: u64, a: *const u8, b: *const u8, sums: *mut u8) {
             // SAFETY: the caller vouches for the instruction and for 4 vectors of A and of B and 16 of sums; the loop
@@ -106,7 +108,7 @@ zmm_loop!(vfmadd231ps, "vfmadd231ps");
 macro_rules! ymm_loop {
     ($name:ident, $instruction:literal) => {
         /// # Safety
-        /// As [`Loop`] says, with [`YMM`].
+        /// As for [`Loop`], with [`YMM`].
         #[target_feature(enable = "avx")]
         pub(crate) unsafe fn $name(steps: u64, a: *const u8, b: *const u8, sums: *mut u8) {
             // SAFETY: the caller vouches for the instruction and for 2 vectors of A and of B and 12 of sums; the loop
@@ -163,11 +165,11 @@ ymm_loop!(vex_vfmadd231ps, "vfmadd231ps");
 macro_rules! tile_loop {
     ($name:ident, $instruction:literal) => {
         /// # Safety
-        /// As [`Loop`] says, with [`TMM`]; B is packed.
+        /// As for [`Loop`], with [`TMM`]; B is packed.
         pub(crate) unsafe fn $name(steps: u64, a: *const u8, b: *const u8, sums: *mut u8) {
             // SAFETY: the caller vouches for the instruction and for 2 tiles of A and of B and 4 of sums, 1024 bytes
             // each; the configuration describes 8 tiles of 16 rows of 64 bytes, and each TILELOADD and TILESTORED steps
-            // 64 bytes a row. The loop ends after `steps` rounds; the tiles are released within the block.
+            // 64 bytes per row. The loop ends after `steps` rounds; the tiles are released within the block.
             unsafe {
                 asm!(
                     "ldtilecfg [{config}]",
@@ -213,11 +215,12 @@ tile_loop!(tdpbsud, "tdpbsud");
 tile_loop!(tdpbusd, "tdpbusd");
 tile_loop!(tdpbuud, "tdpbuud");
 
-/// Cycles from one IMUL of two 64-bit registers to the next that needs its result (*measured*, every x86-64 core of Intel
-/// since Nehalem and of AMD since Zen: Fog, Instruction tables).
+/// The latency in cycles of IMUL of two 64-bit registers (*measured*, on every x86-64 core of Intel since Nehalem and
+/// of AMD since Zen: Fog, Instruction tables).
 const IMUL_CYCLES: u64 = 3;
 
-/// Runs `rounds` of 10 multiplications, each of which waits for the last, and returns the cycles that takes.
+/// Runs `rounds` rounds of 10 multiplications, each of which depends on the last, and returns how many cycles that
+/// takes.
 pub(crate) fn dependent_multiplications(rounds: u64) -> u64 {
     // SAFETY: the loop ends after `rounds` rounds, at least one, and writes the two registers that are named.
     unsafe {

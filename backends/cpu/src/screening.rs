@@ -1,19 +1,19 @@
-//! The same tiles again and again on every core, each by a thread that stays there.
+//! Screening: repeated computation of the same tiles on every core, by a thread pinned to it.
 
 use mxprobe_api::{Drill, Elements, Error, Operation, Screened, TileBatch, go_over};
 
 use crate::cores;
 
-/// A logical processor of each core that this process may use. The threads of one core share its units.
+/// Returns one logical processor of each core that this process may use; the threads of a core share its units.
 pub(crate) fn units() -> Vec<u32> {
     cores::one_of_each_core().into_iter().filter_map(|core| u32::try_from(core).ok()).collect()
 }
 
-/// Computes on one core, or on all at once. The kernel is that of [`Device::execute`](mxprobe_api::Device::execute); results are
-/// digested on the core that computed them.
+/// Screens one core, or all simultaneously. The kernel is that of [`Device::execute`](mxprobe_api::Device::execute);
+/// results are digested on the core that computed them.
 ///
 /// # Errors
-/// If a thread does not start.
+/// If a thread cannot be started.
 pub(crate) fn screen(
     operation: &Operation,
     drill: &Drill<'_>,
@@ -41,7 +41,7 @@ pub(crate) fn screen(
                 })
             })
             .collect();
-        let failed = |error| Error::driver(format!("a thread for a core does not start: {error}"));
+        let failed = |error| Error::driver(format!("cannot start a thread for a core: {error}"));
         let threads = threads.into_iter().map(|thread| thread.map_err(failed)).collect::<Result<Vec<_>, _>>()?;
         threads.into_iter().map(|thread| thread.join().expect("a kernel does not panic")).collect()
     })
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
     use mxprobe_api::{Injection, digest};
 
-    /// A kernel that needs no instruction: D is C.
+    /// A kernel that uses no special instruction: D is C.
     fn copy(batch: &TileBatch, d: &mut Elements) {
         d.bytes_mut().copy_from_slice(batch.c.bytes());
     }

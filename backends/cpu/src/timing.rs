@@ -1,4 +1,4 @@
-//! How long an instruction takes whose operands stay in registers, on one core and on all.
+//! Timing of instructions whose operands stay in registers, on one core or on all.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,14 +10,14 @@ use crate::cores;
 use crate::pack::{TILE_BYTES, pack_b};
 use crate::resident::{self, Loop, Registers, TMM, YMM, ZMM};
 
-/// What stands behind an operation, to be timed.
+/// The timing loop of an operation and its registers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Resident {
     pub(crate) registers: Registers,
     pub(crate) run: Loop,
 }
 
-/// The instructions of ordinary arithmetic that are timed beside the others.
+/// The instructions of ordinary arithmetic that are timed for comparison.
 pub(crate) fn yardsticks() -> (Vec<Operation>, BTreeMap<OperationId, Resident>) {
     let id: OperationId = "fma.m1n1k1.f32.f32.f32.f32".parse().expect("an operation id");
     let wide = is_x86_feature_detected!("avx512f")
@@ -27,7 +27,7 @@ pub(crate) fn yardsticks() -> (Vec<Operation>, BTreeMap<OperationId, Resident>) 
     let mut operations = Vec::new();
     let mut residents = BTreeMap::new();
     for (at, (instruction, resident)) in [wide, narrow].into_iter().flatten().enumerate() {
-        // The widest is what the others are held against.
+        // The widest one is the default yardstick.
         let id = if at == 0 { id.clone() } else { id.clone().with("ymm") };
         let mut operation = Operation::new(id.clone(), "thread");
         operation.instruction = Some(instruction.to_owned());
@@ -37,7 +37,7 @@ pub(crate) fn yardsticks() -> (Vec<Operation>, BTreeMap<OperationId, Resident>) 
     (operations, residents)
 }
 
-/// The operands as the registers hold them: tile 0, 1, … in lanes and registers, again from the first where they end.
+/// The operands as the registers hold them: tiles 0, 1, … fill lanes and registers, starting over after the last tile.
 struct Held {
     a: Vec<u8>,
     b: Vec<u8>,
@@ -74,7 +74,7 @@ impl Held {
     }
 }
 
-/// What one thread saw.
+/// The measurements of one thread.
 struct Worked {
     start: Instant,
     end: Instant,
@@ -103,18 +103,18 @@ pub(crate) unsafe fn time(resident: Resident, operation: &Operation, load: &Load
                 let (held, waiting) = (&held, &waiting);
                 scope.spawn(move || {
                     if let Some(core) = core {
-                        // A thread that moves costs time and no result.
+                        // A thread that moves costs time, but its results are right.
                         let _ = cores::stay_on(*core);
                     }
                     let mut sums = held.c.clone();
-                    // All begin together.
+                    // All threads start together.
                     waiting.fetch_sub(1, Ordering::AcqRel);
                     while waiting.load(Ordering::Acquire) > 0 {
                         std::hint::spin_loop();
                     }
                     let start = Instant::now();
-                    // SAFETY: the caller vouches for the instruction; the operands were made for these registers, and a
-                    // validated load has a step at least.
+                    // SAFETY: the caller vouches for the instruction; the operands were prepared for these registers,
+                    // and a validated load has at least one step.
                     unsafe { (resident.run)(load.steps, held.a.as_ptr(), held.b.as_ptr(), sums.as_mut_ptr()) };
                     let end = Instant::now();
                     Worked { start, end, frequency_hz: frequency_hz(), sums }
@@ -139,8 +139,8 @@ pub(crate) unsafe fn time(resident: Resident, operation: &Operation, load: &Load
     })
 }
 
-/// Cycles a second of this core, as it runs right after the load: the fastest of a few short chains of multiplications, since
-/// others may have the core now and then.
+/// The frequency of this core right after the load: that of the fastest of a few short chains of multiplications, since
+/// other threads may use the core now and then.
 fn frequency_hz() -> f64 {
     let mut best = 0f64;
     for _ in 0..5 {

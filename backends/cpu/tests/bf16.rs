@@ -1,6 +1,7 @@
-//! The bf16 instructions against two models of what is specified, bit for bit, NaN payloads and signs of zeros included.
+//! The bf16 instructions against two models of the specification, bit for bit, including NaN payloads and signs of
+//! zeros.
 //!
-//! Tests of instructions that this CPU lacks are ignored. `MXPROBE_DOTS` sets how many dots each class of inputs gives.
+//! Tests of instructions that this CPU lacks are ignored. `MXPROBE_DOTS` sets the number of dots per class of inputs.
 
 mod reference;
 
@@ -26,7 +27,7 @@ fn with_instruction(name: &str, test: impl Fn(&dyn Device, &Operation)) {
     }
     let refusals = found.refusals.iter().chain(found.devices.iter().flat_map(|device| device.refusals()));
     let refusal = refusals.filter(|refusal| refusal.what.to_lowercase().contains(name)).map(|it| it.reason.to_string());
-    panic!("{name} is not there: {}", refusal.collect::<Vec<_>>().join("; "));
+    panic!("{name} is missing: {}", refusal.collect::<Vec<_>>().join("; "));
 }
 
 fn results(device: &dyn Device, operation: &Operation, dots: &[Dot]) -> Vec<u32> {
@@ -76,7 +77,7 @@ fn vdpbf16ps_is_two_fused_multiply_adds_odd_element_first() {
     });
 }
 
-/// Every combination of `values` special values in each of the five operands.
+/// Every combination of the first `values` special values in the five operands.
 fn specials(values: usize) -> impl Iterator<Item = Vec<Dot>> {
     (0..values * values).map(move |outer| {
         let (a1, b1) = (SPECIAL_BF16[outer / values], SPECIAL_BF16[outer % values]);
@@ -92,7 +93,7 @@ fn specials(values: usize) -> impl Iterator<Item = Vec<Dot>> {
 #[cfg_attr(not(avx512_bf16), ignore = "this CPU has no AVX512-BF16")]
 fn vdpbf16ps_treats_specials_as_specified() {
     with_instruction("vdpbf16ps", |device, operation| {
-        // 16 values hold zeros, subnormals, infinities, and NaN of three payloads; all 24 take a minute unoptimised.
+        // The first 16 are zeros, subnormals, infinities, and NaN of three payloads; all 24 take a minute unoptimised.
         let values = if dots() > 1_000_000 { 24 } else { 16 };
         specials(values).for_each(|dots| assert_vdpbf16ps(device, operation, &dots));
     });
@@ -115,7 +116,7 @@ fn every_pair_of_bf16_values_is_multiplied_and_added_as_specified() {
     });
 }
 
-/// Each rival differs from the unit in one rule, and some class of inputs shows it.
+/// Each rival differs from the unit in one rule, and some class of inputs reveals it.
 #[test]
 #[cfg_attr(not(avx512_bf16), ignore = "this CPU has no AVX512-BF16")]
 fn each_rival_of_the_model_is_refuted_by_the_unit() {
@@ -158,7 +159,7 @@ fn each_rival_of_the_model_is_refuted_by_the_unit() {
 /// A dot of up to 32 products: A, B, c and d.
 type Known = ([u16; 32], [u16; 32], u32, u32);
 
-/// The dots of an operation whose answers were measured.
+/// The dots of an operation whose results were measured.
 fn measured(operation: &str) -> Vec<Known> {
     let lines = include_str!("../../../models/tests/known_answers.txt").lines();
     let of_operation = lines.filter_map(|line| line.strip_prefix(operation)?.strip_prefix(": "));
@@ -167,7 +168,7 @@ fn measured(operation: &str) -> Vec<Known> {
     found
 }
 
-/// `a*b kN:a*b + c = d`, in hex: a product stands at the k that is its place, or at the one that is named.
+/// Parses `a*b kN:a*b + c = d`, in hex: a product's k is its position in the list unless `kN:` names it.
 fn known(line: &str) -> Option<Known> {
     let word = |text: &str| u32::from_str_radix(text, 16).ok();
     let half = |text: &str| u16::from_str_radix(text, 16).ok();
@@ -237,7 +238,7 @@ fn tdpbf16ps_is_two_chains_joined_before_c() {
             let mut random = Random(42);
             let tiles = (dots() / 256).clamp(33, 512);
             let mut batch = TileBatch::zeros(operation, tiles);
-            // The 16 · 16 · tiles dots of a batch share rows and columns, drawn in pairs of k.
+            // The 16 · 16 · tiles dots of a batch share rows and columns, which are drawn in pairs of k.
             for at in 0..tiles * 256 {
                 let (a, b, c) = draw(class, &mut random);
                 let (tile, pair, line) = (at / 256, at / 16 % 16, at % 16);

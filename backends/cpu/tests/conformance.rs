@@ -1,4 +1,4 @@
-//! The suite of every device, on the units of this CPU.
+//! The conformance suite on the units of this CPU.
 #![allow(missing_docs)]
 
 use mxprobe_api::Backend;

@@ -1,11 +1,11 @@
-//! Whole matrices give the bits of tiles multiplied one by one, NaN payloads and signs of zero included.
+//! Whole-matrix products give the bits of tiles multiplied one by one, including NaN payloads and signs of zero.
 #![cfg(target_arch = "x86_64")]
 #![expect(clippy::print_stdout, reason = "says which part ran")]
 
 use mxprobe_api::{Backend, Elements, Format, GemmOperands, Random, multiply, multiply_by_tiles};
 use mxprobe_cpu::CpuBackend;
 
-/// Any bits of a format, NaN and infinities among them; or, of a floating one, of moderate size.
+/// Draws elements with any bits of a format, including NaN and infinities, or moderate values of a floating format.
 fn matrix(random: &mut Random, format: Format, len: usize, is_any: bool) -> Elements {
     let bits = (0..len).map(|_| {
         let bits = random.bits();
@@ -80,6 +80,6 @@ fn a_product_that_does_not_fit_is_refused() {
         let right = GemmOperands { m: 2, n: 2, k: 3, a: &a, b: &b, c: &c, scale_a: None, scale_b: None };
         assert!(multiply(device.as_ref(), operation, &right).is_ok());
         let wrong = multiply(device.as_ref(), operation, &GemmOperands { n: 3, ..right });
-        assert!(wrong.is_err_and(|error| error.is_invalid() && error.to_string().contains("6 elements where 3×3")));
+        assert!(wrong.is_err_and(|error| error.is_invalid() && error.to_string().contains("6 elements, not 3×3")));
     }
 }

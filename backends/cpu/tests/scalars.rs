@@ -1,5 +1,4 @@
-//! The scalar arithmetic of this CPU against the language's own, in the mode of every program, and against itself in the
-//! others.
+//! The scalar arithmetic of this CPU: in the default mode against Rust's own arithmetic, in the others against itself.
 #![cfg(target_arch = "x86_64")]
 #![allow(missing_docs)]
 
@@ -90,7 +89,7 @@ fn what_is_not_claimed_is_refused_with_its_name() {
     let error = mxprobe_api::call(device.as_ref(), scalar, to, &one).unwrap_err();
     assert!(error.is_invalid() && error.to_string().contains("convert.bf16 of scalar.f32"), "{error}");
     let error = mxprobe_api::call(device.as_ref(), scalar, ScalarFunction::Add, &one).unwrap_err();
-    assert!(error.is_invalid() && error.to_string().contains("no whole number of calls of add"), "{error}");
+    assert!(error.is_invalid() && error.to_string().contains("not a whole number of calls of add"), "{error}");
 }
 
 fn flags(device: &dyn Device, id: &str, function: ScalarFunction, operands: &[u64]) -> Flags {
@@ -119,11 +118,11 @@ fn each_exception_raises_its_flag_by_sse_by_x87_and_in_plain_expressions() {
 fn x87_keeps_64_bits_and_a_wider_range_until_a_result_is_stored() {
     let device = device();
     let of = |id: &str, function, operands: &[u64]| call(device.as_ref(), id, function, operands);
-    // a·a + b of Figure 1 of NVIDIA's Precision & Performance: nothing is left of it in steps of f32.
+    // a·a + b of Figure 1 of NVIDIA's Precision & Performance: computed stepwise in f32, nothing is left of it.
     let figure = [0x3f80_0001, 0x3f80_0001, 0xbf80_0002];
     assert_eq!(of("scalar.f32", ScalarFunction::MultiplyAdd, &figure), 0);
     assert_eq!(of("scalar.f32.x87", ScalarFunction::MultiplyAdd, &figure), 0x2880_0000);
-    // The largest value twice, less itself.
+    // Twice the largest value, minus that value.
     let wide = [0x7f7f_ffff, 0x4000_0000, 0xff7f_ffff];
     assert_eq!(of("scalar.f32", ScalarFunction::MultiplyAdd, &wide), 0x7f80_0000);
     assert_eq!(of("scalar.f32.x87", ScalarFunction::MultiplyAdd, &wide), 0x7f7f_ffff);
@@ -151,7 +150,7 @@ fn x87_has_the_results_of_the_language_where_these_are_exact_or_rounded_once() {
     assert_eq!(of(ScalarFunction::Reciprocal, &[3.0]), float(1.0 / 3.0));
     assert_eq!(of(ScalarFunction::Remainder, &[7.0, 4.0]), float(-1.0));
     assert_eq!(of(ScalarFunction::TruncatedRemainder, &[7.0, 4.0]), float(3.0));
-    // More bits of a quotient than one step of FPREM finds.
+    // The quotient has more bits than one step of FPREM computes.
     assert_eq!(of(ScalarFunction::TruncatedRemainder, &[1e30, 3.0]), float(1e30 % 3.0));
     assert_eq!(of(ScalarFunction::Scale, &[3.0, -2.0]), float(0.75));
     assert_eq!(of(ScalarFunction::Negate, &[0.0]), float(-0.0));

@@ -1,4 +1,4 @@
-//! What is timed is what is computed, and takes as long as in a loop that somebody else wrote.
+//! Timed chains compute the right results, and take as long as independently written loops.
 #![cfg(target_arch = "x86_64")]
 #![expect(clippy::print_stdout, reason = "says which part ran")]
 
@@ -7,7 +7,7 @@ use std::{arch::x86_64::*, time::Instant};
 use mxprobe_api::{Backend, Clock, Device, Elements, Format, Load, Operation, Random, Span, TileBatch, execute, time};
 use mxprobe_cpu::CpuBackend;
 
-/// Values between −1 and 1, or any integers.
+/// Draws values between −1 and 1, or any integers.
 fn drawn(operation: &Operation, tiles: usize, seed: u64) -> TileBatch {
     let mut batch = TileBatch::zeros(operation, tiles);
     let mut random = Random(seed);
@@ -23,13 +23,13 @@ fn drawn(operation: &Operation, tiles: usize, seed: u64) -> TileBatch {
     batch
 }
 
-/// The device, its operations and what is timed beside them.
+/// The operations and yardsticks of a device.
 fn everything(device: &dyn Device) -> Vec<Operation> {
     let yardsticks = device.timing().expect("the CPU is timed").yardsticks();
     device.operations().values().chain(yardsticks).cloned().collect()
 }
 
-/// One more step of every tile.
+/// Computes one more step of every tile.
 fn step(device: &dyn Device, operation: &Operation, batch: &TileBatch) -> Elements {
     if device.operations().contains_key(&operation.id) {
         return execute(device, operation, batch).expect("the device computes");
@@ -78,7 +78,7 @@ fn every_chain_ends_where_as_many_executions_do() {
 
 macro_rules! independent {
     ($name:ident, $feature:literal, $sum:ty, $operand:ty, $with:expr) => {
-        /// So many rounds of sixteen instructions, written with intrinsics.
+        /// Runs `steps` rounds of sixteen instructions, written with intrinsics.
         #[target_feature(enable = $feature)]
         unsafe fn $name(steps: u64, a: [$operand; 2], b: [$operand; 2], sums: &mut [$sum; 16]) {
             let [
@@ -127,7 +127,8 @@ independent!(bytes, "avx512f,avx512vnni", __m512i, __m512i, _mm512_dpbusd_epi32)
 independent!(words, "avx512f,avx512vnni", __m512i, __m512i, _mm512_dpwssd_epi32);
 independent!(fma, "avx512f", __m512, __m512, |s, a, b| _mm512_fmadd_ps(a, b, s));
 
-/// Seconds of so many rounds of sixteen instructions of the independent loop of an operation; `None` for those that have none.
+/// Times `steps` rounds of sixteen instructions of the independent loop of an operation, in seconds; `None` if it has
+/// no such loop.
 fn seconds_of_independent(id: &str, steps: u64) -> Option<f64> {
     let ones = [0x3f80_3f80u32; 16];
     macro_rules! timed {
@@ -153,7 +154,7 @@ fn seconds_of_independent(id: &str, steps: u64) -> Option<f64> {
 }
 
 #[test]
-#[ignore = "a benchmark: it compares times to 3 %, which takes a core that nobody else uses"]
+#[ignore = "a benchmark: it compares times to within 3 %, which requires an otherwise idle core"]
 fn the_loops_are_as_fast_as_independent_ones() {
     for device in CpuBackend::new().discover().devices {
         if !device.info().fingerprint.contains("avx512") {
@@ -165,7 +166,7 @@ fn the_loops_are_as_fast_as_independent_ones() {
             let operands = drawn(&operation, 64, 1);
             let steps = 200_000;
             let (mut ours, mut theirs) = (f64::INFINITY, f64::INFINITY);
-            // By turns, until they agree: others may use this machine, and only ever make a loop slower.
+            // In turns, until they agree: other processes on this machine can only make a loop slower.
             for round in 0..200 {
                 let Some(seconds) = seconds_of_independent(&id, steps) else { break };
                 theirs = theirs.min(seconds * 1e9);

@@ -1,4 +1,4 @@
-//! Calls of scalar functions: a thread for each.
+//! Calls of scalar functions, one thread per call.
 
 use std::collections::HashMap;
 
@@ -10,15 +10,15 @@ use mxprobe_shaders::ptx::scalar::{self, ScalarKernel};
 use crate::session::{BYTES_PER_LAUNCH, Session, called, grid};
 use crate::written::{is_all, written};
 
-/// The kernels that were compiled.
+/// The kernels compiled so far.
 #[derive(Default)]
 pub(crate) struct Kernels(HashMap<(ScalarId, ScalarFunction), CudaFunction>);
 
 impl Kernels {
-    /// Calls a scalar function once for each of its operands' whole calls; its kernel is compiled at its first use.
+    /// Calls a scalar function once for each group of operands, compiling its kernel on first use.
     ///
     /// # Errors
-    /// What the driver reports; [`Error::is_nothing_written`] with the first call whose result no launch wrote.
+    /// Whatever the driver reports; [`Error::is_nothing_written`] with the first call whose result was never written.
     pub(crate) fn call(
         &mut self,
         session: &Session,

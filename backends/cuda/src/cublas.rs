@@ -1,4 +1,4 @@
-//! cuBLAS, opened at run time and never linked: the yardstick of f32 products.
+//! cuBLAS, opened at run time and never linked: the yardstick for f32 products.
 
 use std::ffi::{CStr, OsStr, OsString, c_int};
 use std::path::PathBuf;
@@ -11,10 +11,10 @@ use mxprobe_api::{Elements, Error, Format, Library};
 use crate::driver::or_lost;
 use crate::session::{Session, called};
 
-/// The environment variable that names the library, by its file's path or its soname.
+/// The environment variable that names the library, by path or by soname.
 const VARIABLE: &str = "MXPROBE_CUBLAS";
 
-/// The usual names, the latest first.
+/// Common library names, the latest version first.
 const NAMES: &[&str] = if cfg!(target_os = "windows") {
     &["cublas64_13.dll", "cublas64_12.dll", "cublas64_11.dll"]
 } else {
@@ -54,31 +54,31 @@ type Sgemm = unsafe extern "C" fn(
 /// `CUBLAS_OP_N`.
 const NOT_TRANSPOSED: c_int = 0;
 
-/// cuBLAS on a device: f32 in f32, unless the environment tells it to use TF32.
+/// cuBLAS on a device: f32 products in f32, unless an environment variable makes it use TF32.
 pub(crate) struct Cublas {
     name: String,
     handle: Handle,
     destroy: Destroy,
     sgemm: Sgemm,
-    /// One product at a time.
+    /// Locked for one product at a time.
     session: Mutex<Session>,
-    /// What the functions are in; closed after them.
+    /// The library that contains the functions; it must outlive them.
     _library: Opened,
 }
 
 impl Drop for Cublas {
     fn drop(&mut self) {
-        // SAFETY: the handle was created by this library and is used no more.
+        // SAFETY: the handle was created by this library and is not used again.
         unsafe { (self.destroy)(self.handle) };
     }
 }
 
 impl Cublas {
-    /// The library that the environment names; else the first of the usual names that opens, found by the dynamic loader or
-    /// in a folder where toolkits and Python's packages put it.
+    /// Opens the library that the environment variable names, or else the first of the usual names that opens, found by
+    /// the dynamic loader or in a folder where toolkits and Python packages install it.
     ///
     /// # Errors
-    /// [`Error::is_missing_driver`] with what was looked for; else what the library reports.
+    /// [`Error::is_missing_driver`] with the names that were tried; otherwise whatever the library reports.
     pub(crate) fn find(session: Session) -> Result<Self, Error> {
         let (name, library) = match std::env::var_os(VARIABLE) {
             Some(named) => open(&named)
@@ -93,13 +93,13 @@ impl Cublas {
                     let names = NAMES.join(", ");
                     Error::missing_driver(format!(
                         "no cuBLAS: none of {names} opens, nor is one in the toolkit or among Python's packages; \
-                         {VARIABLE} may name one"
+                         set {VARIABLE} to name one"
                     ))
                 })?,
         };
         let lacks =
             |symbol: &CStr| Error::missing_driver(format!("no cuBLAS: `{name}` has no {}", symbol.to_string_lossy()));
-        // SAFETY: these names stand for these functions since CUDA 4 (cublas_v2.h).
+        // SAFETY: these symbols have been these functions since CUDA 4 (cublas_v2.h).
         let (create, destroy, version, sgemm) = unsafe {
             (
                 *library.get::<Create>(CREATE).map_err(|_| lacks(CREATE))?,
@@ -120,8 +120,8 @@ impl Cublas {
     }
 }
 
-/// Folders that hold a cuBLAS which the dynamic loader does not look for: the toolkit's, and those of the wheels
-/// `nvidia-cublas` (`nvidia/cu13/lib`) and `nvidia-cublas-cu12` (`nvidia/cublas/lib`), with which PyTorch brings it.
+/// Folders with a cuBLAS that the dynamic loader does not search: the toolkit's, and those of the wheels
+/// `nvidia-cublas` (`nvidia/cu13/lib`) and `nvidia-cublas-cu12` (`nvidia/cublas/lib`), on which PyTorch depends.
 fn folders(variable: impl Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
     let named = |name: &str| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let toolkits = ["CUDA_PATH", "CUDA_HOME"].into_iter().filter_map(named);
@@ -137,7 +137,7 @@ fn folders(variable: impl Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
     toolkits.map(|toolkit| toolkit.join("lib64")).chain(packages).collect()
 }
 
-/// The entries of a folder whose names begin so, the last by name first.
+/// The entries of a folder whose names start with `beginning`, in descending order.
 fn within(folder: PathBuf, beginning: &str) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut found: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
@@ -152,11 +152,12 @@ fn files(folder: PathBuf) -> impl Iterator<Item = OsString> {
 }
 
 fn open(name: &OsString) -> Result<Opened, String> {
-    // SAFETY: cuBLAS's initialisers are made to be run so; a user who names another library runs that one's.
+    // SAFETY: cuBLAS's initialisers are meant to run on loading; a user who names another library runs the initialisers
+    // of that library.
     unsafe { Opened::new(name) }.map_err(|error| format!("`{}` does not open: {error}", name.to_string_lossy()))
 }
 
-/// 12.3.1 of 120301, and 11.4.2 of 11402 (cublas_api.h).
+/// Formats a version number: 120301 as 12.3.1, and 11402 as 11.4.2 (cublas_api.h).
 fn release(number: c_int) -> String {
     let major = if number < 100_000 { 1_000 } else { 10_000 };
     format!("{}.{}.{}", number / major, number % major / 100, number % 100)
@@ -176,7 +177,7 @@ impl Library for Cublas {
         if m == 0 || n == 0 || k == 0 {
             return Ok(Elements::zeros(Format::F32, m * n));
         }
-        let too_large = |_| Error::unsupported(format!("{m}×{n}×{k} is more than the library counts"));
+        let too_large = |_| Error::unsupported(format!("{m}×{n}×{k} is too large for the library's integers"));
         let [wide_m, wide_n, wide_k] = [m, n, k].map(|size| c_int::try_from(size).map_err(too_large));
         let (m, n, k) = (wide_m?, wide_n?, wide_k?);
         let session = self.session.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -190,9 +191,9 @@ impl Library for Cublas {
             let (d, _d) = of_d.device_ptr_mut(&session.stream);
             let (one, zero) = (1f32, 0f32);
             let no = NOT_TRANSPOSED;
-            // The library's matrices are column-major: Dᵀ = Bᵀ·Aᵀ.
-            // SAFETY: the buffers hold k×n, m×k and m×n elements without gaps; the context is current; the default stream,
-            // which the library uses too, orders the copies and this.
+            // The library's matrices are column-major: Dᵀ = Bᵀ·Aᵀ. SAFETY: the buffers hold k×n, m×k and m×n elements
+            // without gaps; the context is current; the default stream, which the library also uses, orders the copies
+            // and this call.
             unsafe { (self.sgemm)(self.handle, no, no, n, m, k, &raw const one, b, n, a, k, &raw const zero, d, n) }
         };
         succeeded("cublasSgemm", status).map_err(or_lost)?;

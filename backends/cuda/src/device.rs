@@ -19,7 +19,7 @@ use crate::session::Session;
 use crate::timed::{FMA, Timer};
 use crate::{calls, product, tiles};
 
-/// A CUDA device, opened when it is first asked to compute or compile.
+/// A CUDA device; its context is opened when it first computes or compiles.
 pub struct CudaDevice {
     ordinal: usize,
     multiprocessors: u32,
@@ -41,7 +41,7 @@ struct Opened {
     tested: BTreeSet<OperationId>,
 }
 
-/// A device's context, and what was compiled for it.
+/// A device's context, and the kernels compiled for it.
 struct Open {
     session: Session,
     tiles: tiles::Kernels,
@@ -50,17 +50,17 @@ struct Open {
     timer: Timer,
 }
 
-/// What the driver says of a device.
+/// The driver's description of a device.
 struct Description {
     name: String,
     capability: Capability,
     memory_bytes: usize,
     multiprocessors: u32,
     clock_khz: i32,
-    /// Whether memory corrects its errors.
+    /// Whether error-correcting memory is on.
     ecc: bool,
     pci: [i32; 3],
-    /// The one that Vulkan gives too, as 32 digits; empty where the driver does not tell.
+    /// The UUID that Vulkan also reports, as 32 hex digits; empty if the driver does not report one.
     uuid: String,
 }
 
@@ -94,13 +94,13 @@ fn describe(ordinal: i32) -> Result<Description, Error> {
     })
 }
 
-/// The 16 bytes of a UUID, high digits first.
+/// Formats the 16 bytes of a UUID as hex, in order.
 fn hex(uuid: sys::CUuuid) -> String {
     uuid.bytes.iter().map(|byte| format!("{:02x}", byte.cast_unsigned())).collect()
 }
 
 impl CudaDevice {
-    /// Asks the driver who a device is, and lists what it has.
+    /// Queries the driver for a device's identity, and lists its operations and scalar functions.
     pub(crate) fn examine(driver: Driver, ordinal: i32) -> Result<Self, Refusal> {
         let description = describe(ordinal).map_err(|reason| Refusal {
             what: format!("cuda:{ordinal}"),
@@ -165,7 +165,7 @@ impl CudaDevice {
         self.scalars = scalars.into_values().collect();
     }
 
-    /// The PTX of an operation's kernel.
+    /// Returns the PTX of an operation's kernel.
     ///
     /// # Errors
     /// [`Error::is_invalid`] if the device has no such operation.
@@ -179,11 +179,11 @@ impl CudaDevice {
     }
 
     fn opened(&self) -> MutexGuard<'_, Opened> {
-        // A panic while it was held leaves a context and a list, both valid.
+        // A panic while the lock was held leaves a context and a list, both valid.
         self.opened.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Compiles the kernel of an operation and checks its layout, where that was not done before.
+    /// Compiles the kernel of an operation and runs the layout self-test, unless already done.
     fn test_once(&self, opened: &mut Opened, operation: &Operation) -> Result<(), Error> {
         if !opened.tested.contains(&operation.id) {
             let (instruction, target) = self.instruction(&operation.id)?;
@@ -210,7 +210,7 @@ impl CudaDevice {
     }
 }
 
-/// A refusal of what needs a later version of PTX than the driver's.
+/// The refusal of a kernel that needs a later version of PTX than the driver accepts.
 fn too_late(what: String, target: Target, driver: Driver) -> Refusal {
     let reason = format!(
         "it needs PTX {}, and the driver's CUDA {} accepts up to {}",
@@ -221,7 +221,7 @@ fn too_late(what: String, target: Target, driver: Driver) -> Refusal {
     Refusal { what, reason: Error::unsupported(reason), help: Some("a later driver brings it".into()) }
 }
 
-/// The scalar units' multiply-add.
+/// The multiply-add of the scalar units.
 fn yardstick() -> Operation {
     let mut operation = Operation::new(FMA.parse().expect("an operation id"), "thread");
     operation.instruction = Some("fma.rn.f32".to_owned());
@@ -286,7 +286,7 @@ fn info(driver: Driver, ordinal: i32, description: &Description) -> DeviceInfo {
     }
 }
 
-/// The version of NVIDIA's kernel module: the driver's own number, which CUDA does not tell.
+/// The version of NVIDIA's kernel module: the driver's own version number, which CUDA does not report.
 fn kernel_module_version() -> Option<String> {
     let version = std::fs::read_to_string("/sys/module/nvidia/version").ok()?;
     Some(version.trim().to_owned()).filter(|version| !version.is_empty())

@@ -1,4 +1,4 @@
-//! The driver's library: whether it is there, and what its errors mean.
+//! The driver library: loading it, and translating its errors.
 
 use std::ffi::CStr;
 
@@ -8,7 +8,7 @@ use mxprobe_api::{Error, Refusal};
 use crate::{dump, library};
 use mxprobe_shaders::ptx::PtxVersion;
 
-/// Every symbol that is used, here or by `cudarc`, which panics at the first call of a missing one.
+/// Every driver symbol that this crate or `cudarc` uses; `cudarc` panics at the first call of a missing one.
 const SYMBOLS: &[&str] = &[
     "cuCtxGetCurrent",
     "cuCtxSetCurrent",
@@ -54,19 +54,19 @@ const SYMBOLS: &[&str] = &[
     "cuStreamWaitEvent",
 ];
 
-/// A driver that answers.
+/// A working driver.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Driver {
     /// The CUDA release it belongs to: 13000 is 13.0.
     pub(crate) cuda: i32,
-    /// Devices it sees.
+    /// The number of devices that it reports.
     pub(crate) devices: i32,
-    /// It is the fake one for tests, with no device behind it.
+    /// Whether it is the fake driver for tests, which has no device.
     pub(crate) is_fake: bool,
 }
 
 impl Driver {
-    /// The release, as people write it.
+    /// The CUDA release as text: `13.0`.
     pub(crate) fn release(self) -> String {
         format!("{}.{}", self.cuda / 1000, self.cuda % 1000 / 10)
     }
@@ -77,10 +77,10 @@ impl Driver {
     }
 }
 
-/// Opens the driver's library and initialises it. Never panics.
+/// Opens and initialises the driver library. Never panics.
 ///
 /// # Errors
-/// Why there is nothing to use, with what a person can do about it.
+/// The reason why the driver cannot be used, with advice for the user.
 pub(crate) fn open() -> Result<Driver, Refusal> {
     let refused =
         |reason: Error, help: &str| Refusal { what: "the NVIDIA driver".into(), reason, help: Some(help.into()) };
@@ -90,7 +90,7 @@ pub(crate) fn open() -> Result<Driver, Refusal> {
         help: Some("name a folder that can be written to, or unset the variable".into()),
     })?;
     library::prefer_soname();
-    // SAFETY: loading a library runs its initialisers; NVIDIA's are made for that, and this is what any program does.
+    // SAFETY: loading a library runs its initialisers; NVIDIA's are designed for that, as any CUDA program runs them.
     if !unsafe { sys::is_culib_present() } {
         let name = if cfg!(windows) { "nvcuda.dll" } else { "libcuda.so.1" };
         let reason = Error::missing_driver(format!("no {name}: the NVIDIA driver's library is not on this machine"));
@@ -188,18 +188,18 @@ pub(crate) fn failure(call: &str, error: DriverError) -> Error {
     }
 }
 
-/// The error of a call that was made in a context.
+/// The error of a call made in a context.
 pub(crate) fn failure_in_context(call: &str, error: DriverError) -> Error {
     or_lost(failure(call, error))
 }
 
-/// The same error, or [`Error::is_device_lost`] if the current context no longer synchronises: some errors end it that are
-/// not always fatal, such as `CUDA_ERROR_UNKNOWN`, and an earlier launch may be the cause of any.
+/// Returns the same error, or [`Error::is_device_lost`] if the current context no longer synchronises: errors that are
+/// not always fatal, such as `CUDA_ERROR_UNKNOWN`, may have ended it, and an earlier launch may have caused any error.
 pub(crate) fn or_lost(error: Error) -> Error {
     if error.is_device_lost() {
         return error;
     }
-    // SAFETY: the call takes nothing.
+    // SAFETY: the call takes no arguments.
     let lost = match unsafe { sys::cuCtxSynchronize() } {
         sys::CUresult::CUDA_SUCCESS | sys::CUresult::CUDA_ERROR_INVALID_CONTEXT => return error,
         lost => lost,
@@ -208,14 +208,14 @@ pub(crate) fn or_lost(error: Error) -> Error {
     Error::device_lost(format!("{error}; the context is lost: cuCtxSynchronize returned {name} ({code})"))
 }
 
-/// The driver's own name of a code.
+/// The driver's own name for a code.
 fn name(code: sys::CUresult) -> String {
     let mut text = std::ptr::null();
-    // SAFETY: the driver sets the pointer to a constant of its own, or leaves it null where it does not know the code.
+    // SAFETY: the driver sets the pointer to a constant of its own, or leaves it null if it does not know the code.
     let found = unsafe { sys::cuGetErrorName(code, &raw mut text) };
     if found != sys::CUresult::CUDA_SUCCESS || text.is_null() {
         return format!("{code:?}");
     }
-    // SAFETY: a constant string of the driver's that ends with a zero.
+    // SAFETY: the pointer is to a zero-terminated constant string of the driver's.
     unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
 }

@@ -1,4 +1,4 @@
-//! Keeps what was compiled, for those who want to look at it: `MXPROBE_DUMP=DIR`.
+//! Dumps compiled kernels for inspection: `MXPROBE_DUMP=DIR`.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs, io, process};
@@ -10,7 +10,7 @@ use crate::opcodes::sha256;
 /// The environment variable that names the folder.
 const VARIABLE: &str = "MXPROBE_DUMP";
 
-/// The longest beginning of a file's name that comes from a kernel's.
+/// The maximum number of characters of a kernel's name in a file name.
 const LONGEST_NAME: usize = 120;
 
 fn folder() -> Option<PathBuf> {
@@ -31,12 +31,12 @@ pub(crate) fn prepare() -> Result<(), Error> {
     created.map_err(|error| Error::invalid(format!("{VARIABLE}={}: {error}", folder.display())))
 }
 
-/// Keeps a kernel's text, its machine code if there is any, and what the compiler said, in the folder that the environment
-/// names.
+/// Writes a kernel's text, its machine code if there is any, and the compiler's log to the folder that the environment
+/// variable names.
 ///
-/// The files are called `NAME.HASH.ptx`, `.cubin` and `.log`; the hash is of text and code together, so that a file that is
-/// there already has the same content and is left as it is. A file that cannot be written is named on standard error, and
-/// the measurement goes on.
+/// The files are called `NAME.HASH.ptx`, `.cubin` and `.log`. The hash covers text and code (or the log, without any
+/// code), so an existing file is not rewritten. If a file cannot be written, a message on standard error names it and
+/// the measurement continues.
 pub(crate) fn keep(name: &str, ptx: &str, cubin: Option<&[u8]>, log: &str) {
     let Some(folder) = folder() else { return };
     let hash = sha256(&[ptx.as_bytes(), cubin.unwrap_or(log.as_bytes())].concat());
@@ -49,13 +49,13 @@ pub(crate) fn keep(name: &str, ptx: &str, cubin: Option<&[u8]>, log: &str) {
     }
 }
 
-/// A name that every file system takes: letters, digits, `.`, `-` and `_`.
+/// Converts a name to one that is valid on every file system: letters, digits, `.`, `-` and `_`.
 fn file_name(name: &str) -> String {
     let safe = |letter: char| if letter.is_ascii_alphanumeric() || ".-_".contains(letter) { letter } else { '_' };
     name.trim_start_matches('.').chars().take(LONGEST_NAME).map(safe).collect()
 }
 
-/// Writes a file that is not there yet; another process that looks for it finds all of it or nothing.
+/// Writes a file if it does not exist yet. It appears atomically: another process sees the whole file or none.
 fn store(path: &Path, content: &[u8]) -> io::Result<()> {
     if path.exists() {
         return Ok(());
@@ -65,7 +65,7 @@ fn store(path: &Path, content: &[u8]) -> io::Result<()> {
     fs::rename(part, path)
 }
 
-/// No result has room for this, and it is no reason to lose one.
+/// Reports a file that was not written; this must not fail the measurement.
 #[expect(clippy::print_stderr, reason = "a note to the person who asked for the files")]
 fn complain(path: &Path, error: &io::Error) {
     eprintln!("{VARIABLE}: {} was not written: {error}", path.display());

@@ -1,17 +1,17 @@
-//! Reaches NVIDIA's tensor cores with nothing but the driver, which compiles the PTX that `mxprobe-shaders` writes.
+//! Reaches NVIDIA's tensor cores using only the driver, which compiles the PTX that `mxprobe-shaders` writes.
 //!
-//! Nothing of CUDA is needed to build this, and the driver's library is opened at run time. Operations are those of the
-//! PTX ISA: `mma.mMnNkK.D.A.B.C`, then `satfinite`, a rounding mode (`rz`, `rm`, `rp`), or the block and the format of
-//! scales; `wgmma.…` on compute capability 9.0; `tcgen05.…` on 10.x and 11.0. A device offers what its capability has and
-//! its driver's version of PTX can say.
+//! Building this needs no part of CUDA; the driver library is opened at run time. Operations are those of the PTX ISA:
+//! `mma.mMnNkK.D.A.B.C`, then `satfinite`, a rounding mode (`rz`, `rm`, `rp`), or the block size and the format of
+//! scales; `wgmma.…` on compute capability 9.0; `tcgen05.…` on 10.x and 11.0. A device offers the operations that its
+//! capability has and that its driver's version of PTX can express.
 //!
-//! Beside them stand the scalar units: `add`, `mul`, `div`, `sqrt`, `fma` and `cvt` in each direction and with `.ftz`, the
-//! approximations, and what the driver's compiler makes of `mul` and `add` where it may contract them.
+//! The scalar units have `add`, `mul`, `div`, `sqrt`, `fma` and `cvt` in each rounding direction and with `.ftz`, the
+//! approximations, and `mul` and `add` in a form that the driver's compiler may contract.
 //!
-//! Operands are laid out on the host, so that every register is loaded as it lies. Before an operation's first batch its
-//! layout is checked with sums of small integers, output memory is filled before every launch, so that memory which
-//! the device never wrote is not taken for a result, and the machine code that the driver made is read for the instructions
-//! in it, so that an emulation is not taken for the unit.
+//! Operands are laid out on the host, so that registers are loaded directly. Three checks protect the results. Before
+//! an operation's first batch, its layout is tested with sums of small integers. Output memory is filled before every
+//! launch, so that memory the device never wrote is not mistaken for a result. And the driver's machine code is
+//! searched for the expected instructions, so that an emulation is not mistaken for the unit.
 
 mod calls;
 mod cublas;
@@ -38,20 +38,20 @@ pub use opcodes::{issued, scalar_counts};
 /// use mxprobe_api::Backend;
 ///
 /// let found = mxprobe_cuda::CudaBackend::new().discover();
-/// // Without a driver there is no device, and a reason.
+/// // Without a driver, discovery returns a reason instead of a device.
 /// assert!(!found.devices.is_empty() || !found.refusals.is_empty());
 /// ```
 #[derive(Debug, Default)]
 pub struct CudaBackend;
 
 impl CudaBackend {
-    /// The backend.
+    /// Creates the backend.
     #[must_use]
     pub fn new() -> Self {
         Self
     }
 
-    /// As [`discover`](Backend::discover), with the devices' own type.
+    /// Like [`discover`](Backend::discover), but returns the concrete device type.
     #[must_use]
     pub fn devices(&self) -> (Vec<CudaDevice>, Vec<Refusal>) {
         let driver = match driver::open() {

@@ -1,10 +1,10 @@
-//! Which file is the driver's library.
+//! Choosing the file of the driver library.
 //!
-//! cudarc opens `libcuda.so` before `libcuda.so.1`. The driver installs both names for one file; the toolkit installs a stub
-//! as `libcuda.so` alone, and a `stubs` folder in `LD_LIBRARY_PATH` would make it win.
+//! cudarc tries `libcuda.so` before `libcuda.so.1`. The driver installs one file under both names; the toolkit installs
+//! a stub as `libcuda.so` only, which would be loaded if its `stubs` folder is in `LD_LIBRARY_PATH`.
 
-/// Has cudarc use `libcuda.so.1`, the driver's soname, if `libcuda.so` is another file. If that cannot be done, the order is
-/// cudarc's.
+/// Makes cudarc use `libcuda.so.1`, the driver's soname, if `libcuda.so` is a different file. If that is not possible,
+/// cudarc's order applies.
 pub(crate) fn prefer_soname() {
     #[cfg(all(target_os = "linux", target_env = "gnu", any(target_arch = "x86_64", target_arch = "aarch64")))]
     alias::prefer_soname();
@@ -20,13 +20,13 @@ mod alias {
 
     use libloading::os::unix::Library;
 
-    /// The name that the driver's library has.
+    /// The soname of the driver library.
     const SONAME: &str = "libcuda.so.1";
-    /// The name that cudarc asks for.
+    /// The name that cudarc opens.
     const ASKED: &str = "libcuda.so";
 
     unsafe extern "C" {
-        /// A file in memory (memfd_create(2), glibc 2.27).
+        /// Creates a file in memory (memfd_create(2), glibc 2.27).
         fn memfd_create(name: *const c_char, flags: c_uint) -> c_int;
     }
 
@@ -34,14 +34,14 @@ mod alias {
         static DONE: Once = Once::new();
         DONE.call_once(|| {
             if are_different_files() {
-                // Without the alias the toolkit's stub is opened, and its refusal says so.
+                // Without the alias cudarc opens the toolkit's stub, and the refusal says so.
                 let _ = open_alias();
             }
         });
     }
 
     fn are_different_files() -> bool {
-        // SAFETY: loading a library runs its initialisers; the driver's and the stub's are made for that.
+        // SAFETY: loading a library runs its initialisers; the driver's and the stub's are designed for that.
         let open = |name| unsafe { Library::new(name) }.map(Library::into_raw).ok();
         let (Some(soname), Some(asked)) = (open(SONAME), open(ASKED)) else { return false };
         // SAFETY: both handles were just opened, and each is closed once.
@@ -49,8 +49,8 @@ mod alias {
         soname != asked
     }
 
-    /// Loads a library without code whose soname is the name that is asked for, and which needs the driver's: from then on
-    /// the dynamic loader finds it by that name, and the driver's functions in it.
+    /// Loads a library without code whose soname is the name that cudarc opens and which depends on the driver library.
+    /// From then on the dynamic loader resolves that name to it, and finds the driver's functions through it.
     fn open_alias() -> io::Result<()> {
         const NAME: &CStr = c"libcuda.so";
         // SAFETY: the name ends with a zero.
@@ -58,13 +58,13 @@ mod alias {
         if descriptor < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the descriptor was just created, and nobody else has it.
+        // SAFETY: the descriptor was just created and has no other owner.
         let mut file = unsafe { File::from_raw_fd(descriptor) };
         file.write_all(&image(ASKED, SONAME))?;
         let path = format!("/proc/self/fd/{}", file.as_raw_fd());
         // SAFETY: the library has no initialisers; those of the one it needs are the driver's.
         let library = unsafe { Library::new(path) }.map_err(io::Error::other)?;
-        // It stays loaded.
+        // The library stays loaded.
         let _ = library.into_raw();
         Ok(())
     }
@@ -74,7 +74,7 @@ mod alias {
     const SEGMENT_BYTES: u64 = 56;
     const SYMBOL_BYTES: u64 = 24;
 
-    /// A shared library with a name and a dependency, and nothing else (System V ABI, chapters 4 and 5).
+    /// Builds a shared library that has only a name and a dependency (System V ABI, chapters 4 and 5).
     pub(super) fn image(soname: &str, needed: &str) -> Vec<u8> {
         let strings = format!("\0{soname}\0{needed}\0");
         let dynamic_at = HEADER_BYTES + 3 * SEGMENT_BYTES;
@@ -89,7 +89,8 @@ mod alias {
         file.extend([0, HEADER_BYTES, 0].map(u64::to_le_bytes).concat());
         file.extend(0u32.to_le_bytes());
         file.extend([64, 56, 3, 64, 0, 0].map(u16::to_le_bytes).concat());
-        // PT_LOAD, PT_DYNAMIC and PT_GNU_STACK, readable and writable; without the last one stacks would become executable.
+        // PT_LOAD, PT_DYNAMIC and PT_GNU_STACK, readable and writable; without the last, stacks would become
+        // executable.
         for (kind, start, len, alignment) in
             [(1u32, 0, bytes, 0x1_0000), (2, dynamic_at, ENTRIES * 16, 8), (0x6474_e551, 0, 0, 16)]
         {
@@ -109,7 +110,7 @@ mod alias {
         ] {
             file.extend(entry.map(u64::to_le_bytes).concat());
         }
-        // The one symbol that every table begins with.
+        // The null symbol that every symbol table starts with.
         file.extend([0; 24]);
         file.extend(strings.as_bytes());
         file

@@ -1,4 +1,4 @@
-//! From PTX to machine code, with what the driver's compiler says on the way.
+//! Compilation of PTX to machine code by the driver, with the compiler's log.
 
 use std::ffi::{CString, c_void};
 use std::fmt::Write as _;
@@ -10,7 +10,7 @@ use mxprobe_api::Error;
 use crate::driver::failure_in_context;
 use crate::dump;
 
-/// Bytes of each of the compiler's logs.
+/// The size of each of the compiler's logs, in bytes.
 const LOG_BYTES: usize = 16 << 10;
 
 /// `CU_COMPUTE_ACCELERATED_TARGET_BASE` of cuda.h: `CU_TARGET_COMPUTE_90A` is 90 more.
@@ -18,12 +18,12 @@ const ACCELERATED_TARGET_BASE: usize = 0x10000;
 
 /// Compiles a module with the driver's compiler, for the device of the current context, and returns the cubin.
 ///
-/// A text of a target that ends in `a` is compiled a second time for that very target if the first attempt, for the device at
-/// hand, fails: a driver may take `sm_90a` as an architecture of its own, which is not `sm_90`. The first attempt names no
-/// target, because drivers were seen to refuse one. `name` is what the files of `MXPROBE_DUMP` are called.
+/// The first attempt is for the current device and does not name a target, because some drivers were seen to refuse
+/// one. If it fails and the text's target ends in `a`, a second attempt names that target: a driver may treat `sm_90a`
+/// as an architecture distinct from `sm_90`. `name` is the base name of the files in `MXPROBE_DUMP`.
 ///
 /// # Errors
-/// The first attempt's, with the compiler's log.
+/// That of the first attempt, with the compiler's log.
 pub(crate) fn link(name: &str, ptx: &str) -> Result<Vec<u8>, Error> {
     let mut log = String::new();
     let mut attempt = |target| attempt(ptx, target, &mut log);
@@ -38,14 +38,14 @@ pub(crate) fn link(name: &str, ptx: &str) -> Result<Vec<u8>, Error> {
     linked
 }
 
-/// `CU_TARGET_COMPUTE_90A` and the like, if the target of a text ends in `a`.
+/// The number of a target that ends in `a`, such as `CU_TARGET_COMPUTE_90A`; `None` for other targets.
 pub(crate) fn accelerated_target(ptx: &str) -> Option<usize> {
     let target = ptx.lines().find_map(|line| line.trim().strip_prefix(".target"))?.trim();
     let number: usize = target.strip_prefix("sm_")?.strip_suffix('a')?.parse().ok()?;
     Some(ACCELERATED_TARGET_BASE + number)
 }
 
-/// Links once, for a target or for the device at hand, and writes down what the compiler said.
+/// Links once, for a target or for the current device, and appends the compiler's output to `log`.
 fn attempt(ptx: &str, target: Option<usize>, log: &mut String) -> Result<Vec<u8>, Error> {
     let mut information = vec![0u8; LOG_BYTES];
     let mut errors = vec![0u8; LOG_BYTES];
@@ -65,14 +65,14 @@ fn attempt(ptx: &str, target: Option<usize>, log: &mut String) -> Result<Vec<u8>
     }
 }
 
-/// Whether a log speaks of more than warnings.
+/// Whether a log reports more than warnings.
 fn is_error(log: &str) -> bool {
     let log = log.to_ascii_lowercase();
     log.contains("error") || log.contains("fatal")
 }
 
 fn link_into(ptx: &str, target: Option<usize>, information: &mut [u8], errors: &mut [u8]) -> Result<Vec<u8>, Error> {
-    // Sizes, flags and targets are passed by value in the place of a pointer.
+    // Sizes, flags and targets are passed by value in place of a pointer.
     let by_value = |value: usize| ptr::without_provenance_mut::<c_void>(value);
     let mut options = vec![
         (JitOption::CU_JIT_INFO_LOG_BUFFER, information.as_mut_ptr().cast::<c_void>()),
@@ -83,7 +83,7 @@ fn link_into(ptx: &str, target: Option<usize>, information: &mut [u8], errors: &
     ];
     options.extend(target.map(|target| (JitOption::CU_JIT_TARGET, by_value(target))));
     let (mut options, mut values): (Vec<_>, Vec<_>) = options.into_iter().unzip();
-    let source = CString::new(ptx).map_err(|_| Error::invalid("PTX with a zero byte in it"))?;
+    let source = CString::new(ptx).map_err(|_| Error::invalid("the PTX contains a zero byte"))?;
     let count = u32::try_from(options.len()).expect("six at most");
     let mut state = ptr::null_mut();
     // SAFETY: both arrays have `count` elements, and the logs outlive `cuLinkDestroy` below.
@@ -113,14 +113,14 @@ fn link_into(ptx: &str, target: Option<usize>, information: &mut [u8], errors: &
         // SAFETY: the driver owns these bytes until `cuLinkDestroy`; they are copied before.
         Ok(unsafe { std::slice::from_raw_parts(code.cast::<u8>(), size) }.to_vec())
     })();
-    // SAFETY: the state was created above and is used no more.
+    // SAFETY: the state was created above and is not used again.
     let destroyed = unsafe { sys::cuLinkDestroy(state) };
     let cubin = cubin?;
     destroyed.result().map_err(|error| failure_in_context("cuLinkDestroy", error))?;
     Ok(cubin)
 }
 
-/// The lines of a log before its first zero byte.
+/// Returns the non-empty lines of a log before its first zero byte.
 fn text(log: &[u8]) -> String {
     let end = log.iter().position(|byte| *byte == 0).unwrap_or(log.len());
     let text = String::from_utf8_lossy(&log[..end]);

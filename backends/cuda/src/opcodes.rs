@@ -1,7 +1,8 @@
-//! Which instructions a compiled kernel consists of, read from its machine code.
+//! The instructions in a compiled kernel, decoded from its machine code.
 //!
-//! An instruction is 16 bytes from Volta on, and the lowest 12 bits are its opcode. NVIDIA documents none of this; the
-//! numbers were read off `nvdisasm` 12.8 and 13.5 over every kernel of this backend on every architecture (2026-11).
+//! Since Volta, an instruction has 16 bytes, and its lowest 12 bits are the opcode. NVIDIA does not document this; the
+//! numbers come from the output of `nvdisasm` 12.8 and 13.5 for every kernel of this backend on every architecture
+//! (2026-11).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -12,7 +13,7 @@ use sha2::{Digest, Sha256};
 
 use mxprobe_shaders::ptx::Capability;
 
-/// Opcodes worth a name: matrix instructions, and what emulations of them are made of.
+/// The opcodes that are counted: matrix instructions, and the instructions that make up emulations of them.
 const OPCODES: &[(u16, &str)] = &[
     (0x23c, "HMMA"),
     (0x237, "IMMA"),
@@ -29,7 +30,7 @@ const OPCODES: &[(u16, &str)] = &[
     (0xdf2, "BGMMA"),
     (0x9f3, "QGMMA"),
     (0xdf3, "QGMMA"),
-    // UTCHMMA, UTCQMMA, UTCOMMA and UTCIMMA are one opcode.
+    // UTCHMMA, UTCQMMA, UTCOMMA and UTCIMMA share one opcode.
     (0x5ea, "UTCMMA"),
     (0xdea, "UTCMMA"),
     (0x221, "FADD"),
@@ -39,17 +40,18 @@ const OPCODES: &[(u16, &str)] = &[
     (0x23e, "F2FP"),
 ];
 
-/// The steps of the first generations' HMMA; the opcode means something else later.
+/// A step of HMMA before capability 8.0; the opcode has another meaning on later devices.
 const HMMA_884: (u16, &str) = (0x236, "HMMA.884");
 
 /// The mnemonic of [`CALLS`].
 const CALL: &str = "CALL";
 
-/// Calls, which no kernel of ours contains: the compiler put a routine in the place of an instruction. ptxas writes relative
-/// ones (`CALL.REL`), nvlink absolute ones (`CALL.ABS`); nvdisasm 13.5 reads these five, by where the address comes from.
+/// Calls. Our kernels contain none, so a call means that the compiler replaced an instruction by a routine. ptxas emits
+/// relative calls (`CALL.REL`), nvlink absolute ones (`CALL.ABS`); nvdisasm 13.5 knows these five, by the source of the
+/// address.
 const CALLS: &[(u16, &str)] = &[(0x944, CALL), (0x344, CALL), (0x943, CALL), (0x343, CALL), (0xb43, CALL)];
 
-/// Opcodes of scalar arithmetic without the three bits that say where operands come from.
+/// Opcodes of scalar arithmetic without the three bits that encode the source of the operands.
 const SCALAR_OPCODES: &[(u16, &str)] = &[
     (0x00b, "FSETP"),
     (0x020, "FMUL"),
@@ -77,14 +79,14 @@ const SCALAR_OPCODES: &[(u16, &str)] = &[
     (0x144, CALL),
 ];
 
-/// Of capabilities before 10.0; the opcode means something else later.
+/// An opcode of capabilities before 10.0; it has another meaning on later devices.
 const HFMA2_MMA: (u16, &str) = (0x035, "HFMA2.MMA");
 
-/// The arithmetic instructions that each entry of a cubin consists of, and how many; integer arithmetic, which addresses take
-/// too, is left out.
+/// Counts the arithmetic instructions in each entry of a cubin. Integer arithmetic is not counted, because address
+/// computations use it too.
 ///
 /// # Errors
-/// If this is no cubin.
+/// If `cubin` is not a cubin.
 pub fn scalar_counts(
     cubin: &[u8],
     capability: Capability,
@@ -92,7 +94,8 @@ pub fn scalar_counts(
     let has_both = capability < Capability::new(10, 0);
     let known = SCALAR_OPCODES.iter().chain(has_both.then_some(&HFMA2_MMA));
     let known: BTreeMap<u16, &'static str> = known.copied().collect();
-    let file = object::File::parse(cubin).map_err(|error| Error::driver(format!("this is no ELF file: {error}")))?;
+    let file =
+        object::File::parse(cubin).map_err(|error| Error::driver(format!("this is not an ELF file: {error}")))?;
     let mut counts: BTreeMap<String, BTreeMap<&'static str, usize>> = BTreeMap::new();
     for section in file.sections() {
         let Some(entry) = section.name().ok().and_then(|name| name.strip_prefix(".text.")) else { continue };
@@ -108,20 +111,20 @@ pub fn scalar_counts(
     Ok(counts)
 }
 
-/// What machine code for a device of this capability consists of; `unit` is how the mnemonic begins that it should have.
+/// Collects the instructions in machine code for a device of this capability; `unit` is the expected mnemonic prefix.
 ///
 /// # Errors
-/// If this is no cubin.
+/// If `cubin` is not a cubin.
 pub fn issued(unit: &str, cubin: &[u8], capability: Capability) -> Result<Issued, Error> {
     Code::of(cubin, capability).map(|code| code.issued(unit, cubin))
 }
 
-/// What the code of a kernel consists of.
+/// The instructions and routines in the code of a kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Code {
-    /// How often each of the named opcodes stands there.
+    /// How often each of the named opcodes occurs.
     pub(crate) counts: BTreeMap<&'static str, usize>,
-    /// Routines of the compiler's own that stand for an instruction the device does not have.
+    /// Compiler routines that replace an instruction that the device does not have.
     pub(crate) routines: BTreeSet<String>,
 }
 
@@ -129,10 +132,10 @@ impl Code {
     /// Reads a cubin for a device of this capability.
     ///
     /// # Errors
-    /// If it is no ELF file, or has no code.
+    /// If it is not an ELF file, or has no code.
     pub(crate) fn of(cubin: &[u8], capability: Capability) -> Result<Self, Error> {
         let file = object::File::parse(cubin).map_err(|error| {
-            Error::driver(format!("the driver's code of {} bytes is no ELF file: {error}", cubin.len()))
+            Error::driver(format!("the driver's code of {} bytes is not an ELF file: {error}", cubin.len()))
         })?;
         let mut code = Self::default();
         let has_steps = capability < Capability::new(8, 0);
@@ -153,14 +156,14 @@ impl Code {
             return Err(Error::driver("the driver's code has no instruction"));
         }
         // ptxas puts a routine into the kernel's section, under a symbol with a prefix:
-        // `$__internal_0_$__cuda_sm_9x_mma_sub_byte_internal_m8n8k32_s4_s4`. nvlink leaves it in a section of its own,
-        // `.text.__cuda_sm_9x_…`, whose name stays when local symbols are stripped.
+        // `$__internal_0_$__cuda_sm_9x_mma_sub_byte_internal_m8n8k32_s4_s4`. nvlink leaves it in its own section,
+        // `.text.__cuda_sm_9x_…`, whose name survives when local symbols are stripped.
         let symbols = file.symbols().filter_map(|symbol| symbol.name().ok().map(str::to_owned));
         let sections = file.sections().filter_map(|section| section.name().ok().map(str::to_owned));
         let names = symbols.chain(sections.filter(|name| name.starts_with(".text")));
         let own: Vec<String> =
             names.filter_map(|name| name.find("__cuda_sm").map(|at| name[at..].to_owned())).collect();
-        // Other routines only guard the use of tensor memory.
+        // The other routines only guard the use of tensor memory.
         code.routines.extend(own.iter().filter(|name| name.contains("mma")).cloned());
         let calls = code.counts.contains_key(CALL) && !code.counts.contains_key("UTCMMA");
         if calls && own.is_empty() {
@@ -169,7 +172,7 @@ impl Code {
         Ok(code)
     }
 
-    /// The same for a report: the unit is what the instruction is meant for.
+    /// Converts to the form for reports; `unit` is the unit that the instruction names.
     pub(crate) fn issued(&self, unit: &str, cubin: &[u8]) -> Issued {
         let counts = self.counts.iter().map(|(name, count)| ((*name).to_owned(), *count));
         let (matrix, others) = counts.partition(|(name, _)| name.contains("MMA") && name != "FFMA");
@@ -184,7 +187,7 @@ impl Code {
     }
 }
 
-/// SHA-256 in hex.
+/// Returns the SHA-256 of bytes, in hex.
 pub(crate) fn sha256(bytes: &[u8]) -> String {
     let mut hex = String::new();
     for byte in Sha256::digest(bytes) {

@@ -1,4 +1,4 @@
-//! Whole matrices: operands packed as fragments, one launch for a product, the loop along k in the kernel.
+//! Whole matrices: operands packed as fragments, one launch per product, with the loop along k in the kernel.
 
 use std::collections::{HashMap, hash_map::Entry};
 
@@ -11,28 +11,30 @@ use mxprobe_shaders::ptx::{Instruction, Target};
 use crate::session::{Session, called, grid};
 use crate::written::{is_all, written};
 
-/// The kernels of whole matrices; `None` of instructions that have none.
+/// The kernels for whole matrices; `None` for instructions that have none.
 #[derive(Default)]
 pub(crate) struct Kernels(HashMap<OperationId, Option<OfInstruction>>);
 
-/// Those of an instruction, one compiled for each block of D that was asked for.
+/// The kernels of an instruction, one compiled for each block shape in use.
 struct OfInstruction {
     texts: ProductKernels,
     compiled: HashMap<Block, Compiled>,
 }
 
-/// A compiled kernel of whole matrices.
+/// A compiled kernel for whole matrices.
 struct Compiled {
     function: CudaFunction,
     kernel: ProductKernel,
 }
 
 impl Kernels {
-    /// D = A·B + C with a kernel for whole matrices, compiled at its first use; `None` if there is none, the device's memory
-    /// does not hold the product, or 32 bits do not count its tiles.
+    /// Computes D = A·B + C with a kernel for whole matrices, compiled on first use; `None` if there is none, if the
+    /// product is empty or does not fit in the device's memory, or if the number of its blocks or steps exceeds 32
+    /// bits.
     ///
     /// # Errors
-    /// What the driver and its compiler report; [`Error::is_nothing_written`] with the first tile that no launch wrote.
+    /// Whatever the driver and its compiler report; [`Error::is_nothing_written`] with the first tile that was never
+    /// written.
     pub(crate) fn multiply(
         &mut self,
         session: &Session,
@@ -71,7 +73,7 @@ impl Kernels {
     }
 }
 
-/// Packed D of every tile.
+/// Computes the packed D of every tile.
 fn launch_checked(
     session: &Session,
     compiled: &Compiled,
@@ -114,8 +116,8 @@ fn launch(
     });
     builder.arg(&mut d_device).arg(&lengths[0]).arg(&lengths[1]).arg(&lengths[2]).arg(&count);
     let started = session.started()?;
-    // SAFETY: the parameters are those of the kernel's text: pointers, three lengths in the size of one, a count; the buffers
-    // hold what so many blocks read and write, and all outlive the synchronisation below.
+    // SAFETY: the parameters are those of the kernel's text: pointers, three lengths of pointer size, a count; the
+    // buffers hold what that many blocks read and write, and all outlive the synchronisation below.
     unsafe { builder.launch(grid(blocks, kernel.threads)) }.map_err(called("cuLaunchKernel"))?;
     session.ended(&started)?;
     session.download(&d_device, d_bytes)

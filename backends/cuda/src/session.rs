@@ -1,4 +1,4 @@
-//! An open device: its context, its memory, its clock, and the way of a text onto it.
+//! An open device: its context, its memory, its clock, and the loading of kernels.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,10 +13,10 @@ use mxprobe_shaders::ptx::{Capability, ENTRY};
 use crate::driver::{failure, failure_in_context};
 use crate::link::{accelerated_target, link};
 
-/// The most bytes of one operand that a launch takes.
+/// The maximum number of bytes of one operand in a launch.
 pub(crate) const BYTES_PER_LAUNCH: usize = 64 << 20;
 
-/// A kernel's entry, and its machine code, or why the driver shows none.
+/// A kernel's entry, and its machine code or the reason why the driver does not show it.
 pub(crate) struct Loaded {
     pub(crate) function: CudaFunction,
     pub(crate) cubin: Result<Vec<u8>, Error>,
@@ -28,19 +28,19 @@ pub(crate) struct Session {
     pub(crate) stream: Arc<CudaStream>,
     pub(crate) multiprocessors: u32,
     pub(crate) capability: Capability,
-    /// How long kernels ran that were launched between [`started`](Self::started) and [`ended`](Self::ended).
+    /// The run time of all kernels launched between [`started`](Self::started) and [`ended`](Self::ended).
     kernel_ns: AtomicU64,
 }
 
-/// The moment before a kernel, on the device's clock.
+/// The time before a kernel, on the device's clock.
 pub(crate) struct Started(CudaEvent);
 
-/// What a call in the device's context ends with.
+/// Converts the error of a driver call in the device's context.
 pub(crate) fn called(call: &'static str) -> impl Fn(DriverError) -> Error {
     move |error| failure_in_context(call, error)
 }
 
-/// So many blocks of so many threads.
+/// A launch of `blocks` blocks of `threads` threads.
 pub(crate) fn grid(blocks: u32, threads: u32) -> LaunchConfig {
     LaunchConfig { grid_dim: (blocks, 1, 1), block_dim: (threads, 1, 1), shared_mem_bytes: 0 }
 }
@@ -49,18 +49,19 @@ impl Session {
     /// Opens the context of a device.
     pub(crate) fn open(ordinal: usize, multiprocessors: u32, capability: Capability) -> Result<Self, Error> {
         let context = CudaContext::new(ordinal).map_err(|error| failure("cuDevicePrimaryCtxRetain", error))?;
-        // SAFETY: everything here is on one stream, and no buffer outlives the session.
+        // SAFETY: all work here is on one stream, and no buffer outlives the session.
         unsafe { context.disable_event_tracking() };
         keep_freed_memory(&context);
         let stream = context.default_stream();
         Ok(Self { context, stream, multiprocessors, capability, kernel_ns: AtomicU64::new(0) })
     }
 
-    /// Compiles a text and loads it. The driver's linker does so, and shows the machine code; if it refuses a target that ends
-    /// in `a`, the driver is given the text itself, and shows none. `name` is what the files of `MXPROBE_DUMP` are called.
+    /// Compiles and loads a kernel's text, using the driver's linker, which returns the machine code. If that refuses a
+    /// target that ends in `a`, the driver loads the text directly, without showing machine code. `name` is the base
+    /// name of the files in `MXPROBE_DUMP`.
     ///
     /// # Errors
-    /// The linker's.
+    /// That of the linker.
     pub(crate) fn load(&self, name: &str, ptx: &str) -> Result<Loaded, Error> {
         self.context.bind_to_thread().map_err(called("cuCtxSetCurrent"))?;
         let error = match link(name, ptx) {
@@ -81,12 +82,12 @@ impl Session {
         }
     }
 
-    /// Notes the time before a launch, on the device's clock.
+    /// Records the time before a launch, on the device's clock.
     pub(crate) fn started(&self) -> Result<Started, Error> {
         self.event().map(Started)
     }
 
-    /// Waits for what was launched since, and adds the time it took to [`kernel_ns`](Self::kernel_ns).
+    /// Waits for the kernels launched since, and adds their run time to [`kernel_ns`](Self::kernel_ns).
     pub(crate) fn ended(&self, started: &Started) -> Result<(), Error> {
         let milliseconds = started.0.elapsed_ms(&self.event()?).map_err(called("cuEventElapsedTime"))?;
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a time is positive and short")]
@@ -94,12 +95,12 @@ impl Session {
         Ok(())
     }
 
-    /// Nanoseconds that kernels ran, of those that were timed.
+    /// The run time of all timed kernels, in nanoseconds.
     pub(crate) fn kernel_ns(&self) -> u64 {
         self.kernel_ns.load(Ordering::Relaxed)
     }
 
-    /// An event with a time, recorded now.
+    /// Records an event with a timestamp.
     pub(crate) fn event(&self) -> Result<CudaEvent, Error> {
         let event =
             self.context.new_event(Some(sys::CUevent_flags::CU_EVENT_DEFAULT)).map_err(called("cuEventCreate"))?;
@@ -107,12 +108,12 @@ impl Session {
         Ok(event)
     }
 
-    /// Memory of the device that holds these bytes.
+    /// Copies bytes to new device memory.
     pub(crate) fn upload(&self, bytes: &[u8]) -> Result<CudaSlice<u8>, Error> {
         self.stream.clone_htod(bytes).map_err(called("cuMemcpyHtoDAsync"))
     }
 
-    /// What so many bytes of the device's memory hold, once all that was started has ended.
+    /// Reads `len` bytes of device memory after all launched work has finished.
     pub(crate) fn download(&self, memory: &CudaSlice<u8>, len: usize) -> Result<Vec<u8>, Error> {
         let mut bytes = vec![0; len];
         self.stream.memcpy_dtoh(memory, &mut bytes).map_err(called("cuMemcpyDtoHAsync"))?;
@@ -120,15 +121,15 @@ impl Session {
         Ok(bytes)
     }
 
-    /// Memory of the device that holds this byte everywhere.
+    /// Allocates device memory filled with a byte.
     pub(crate) fn filled(&self, filling: u8, len: usize) -> Result<CudaSlice<u8>, Error> {
-        // SAFETY: what is allocated is written below, all of it.
+        // SAFETY: all of the allocation is written below.
         let mut memory = unsafe { self.stream.alloc::<u8>(len) }.map_err(called("cuMemAllocAsync"))?;
         self.fill(&mut memory, filling)?;
         Ok(memory)
     }
 
-    /// Has memory of the device hold this byte everywhere.
+    /// Fills device memory with a byte.
     pub(crate) fn fill(&self, memory: &mut CudaSlice<u8>, filling: u8) -> Result<(), Error> {
         let len = memory.num_bytes();
         let (start, _guard) = memory.device_ptr_mut(&self.stream);
@@ -143,8 +144,8 @@ impl Session {
     }
 }
 
-/// Has the device's memory pool keep what is freed: by default it gives memory back to the operating system at every
-/// synchronisation, and every launch here allocates and synchronises. A device that refuses is slower, and no worse.
+/// Makes the device's memory pool keep freed memory. By default it returns memory to the operating system at every
+/// synchronisation, and every launch here allocates and synchronises. If the device refuses, it is merely slower.
 fn keep_freed_memory(context: &CudaContext) {
     if !context.has_async_alloc() {
         return;

@@ -1,4 +1,4 @@
-//! Batches of tiles: one kernel an instruction, one launch for as many tiles as fit.
+//! Batches of tiles: one kernel per instruction, one launch for as many tiles as fit.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use crate::opcodes::Code;
 use crate::session::{BYTES_PER_LAUNCH, Loaded, Session, called, grid};
 use crate::written::{is_all, written};
 
-/// The kernels that were compiled.
+/// The kernels compiled so far.
 #[derive(Default)]
 pub(crate) struct Kernels(HashMap<OperationId, Compiled>);
 
@@ -20,15 +20,15 @@ pub(crate) struct Compiled {
     function: CudaFunction,
     kernel: Kernel,
     layouts: Layouts,
-    /// What its machine code consists of, or why that is not known.
+    /// The instructions in its machine code, or the reason why they are not known.
     pub(crate) issued: Result<Issued, Error>,
 }
 
 impl Kernels {
-    /// The kernel of an instruction, compiled at its first use.
+    /// Returns the kernel of an instruction, compiling it on first use.
     ///
     /// # Errors
-    /// What the driver's compiler says.
+    /// Whatever the driver's compiler reports.
     pub(crate) fn compiled(
         &mut self,
         session: &Session,
@@ -42,10 +42,10 @@ impl Kernels {
         Ok(&self.0[&instruction.id])
     }
 
-    /// Computes every tile of a batch with a kernel that [`compiled`](Self::compiled) made.
+    /// Computes every tile of a batch with a kernel that [`compiled`](Self::compiled) returned earlier.
     ///
     /// # Errors
-    /// What the driver reports; [`Error::is_nothing_written`] with the first tile that no launch wrote.
+    /// Whatever the driver reports; [`Error::is_nothing_written`] with the first tile that was never written.
     pub(crate) fn run(&self, session: &Session, id: &OperationId, batch: &TileBatch) -> Result<Elements, Error> {
         let compiled = &self.0[id];
         let layouts = &compiled.layouts;
@@ -86,7 +86,7 @@ fn compile(
 }
 
 impl Compiled {
-    /// Packed D of so many groups of tiles from one tile on.
+    /// Launches the kernel for `groups` groups of tiles starting at tile `first`, and returns the packed D.
     fn launch(
         &self,
         session: &Session,

@@ -1,4 +1,4 @@
-//! How long a kernel runs whose operands stay in registers (in shared memory, where the instruction reads it from there).
+//! Timing of kernels whose operands stay in registers (or in shared memory, if the instruction reads them from there).
 
 use std::collections::HashMap;
 
@@ -12,30 +12,30 @@ use mxprobe_shaders::ptx::{Instruction, Kernel};
 use crate::session::{Session, called, grid};
 use crate::written::FILLINGS;
 
-/// The id of the scalar units' multiply-add.
+/// The id of the multiply-add of the scalar units.
 pub(crate) const FMA: &str = "fma.m1n1k1.f32.f32.f32.f32";
 
-/// What was compiled to be timed, and the operands of the operation that was timed last.
+/// The kernels compiled for timing, and the operands of the last timed operation.
 #[derive(Default)]
 pub(crate) struct Timer {
     compiled: HashMap<OperationId, Compiled>,
     resident: Option<Resident>,
 }
 
-/// A compiled kernel that is timed.
+/// A compiled timing kernel.
 struct Compiled {
     function: CudaFunction,
     kernel: Kernel,
-    /// Of an instruction's operands; `None` for the scalar units' kernel.
+    /// The layouts of the instruction's operands; `None` for the scalar units' kernel.
     layouts: Option<Layouts>,
 }
 
 impl Timer {
-    /// Times an operation with the kernel that is timed in its place, compiled at its first use; without an instruction the
-    /// multiply-add of the scalar units.
+    /// Times an operation with its timing kernel, compiled on first use; if `instruction` is `None`, the multiply-add
+    /// of the scalar units.
     ///
     /// # Errors
-    /// What the driver and its compiler report.
+    /// Whatever the driver and its compiler report.
     pub(crate) fn time(
         &mut self,
         session: &Session,
@@ -62,7 +62,8 @@ fn time(
     operation: &Operation,
     load: &Load<'_>,
 ) -> Result<Timed, Error> {
-    // Where a block runs is the device's choice, so one multiprocessor cannot be filled alone: one block can.
+    // The device chooses where a block runs, so a single multiprocessor cannot be filled; `One` is a single block
+    // instead.
     let (units, unit, blocks) = match load.span {
         Span::One => (1, "block", 1),
         Span::All => {
@@ -72,7 +73,7 @@ fn time(
     };
     let groups = blocks * compiled.kernel.groups_at_once;
     let steps = u32::try_from(load.steps)
-        .map_err(|_| Error::unsupported(format!("{} steps are more than a kernel counts", load.steps)))?;
+        .map_err(|_| Error::unsupported(format!("{} steps exceed the 32-bit counter of a kernel", load.steps)))?;
     let steps = u64::from(steps);
     let known = kept.take().filter(|known| known.is_of(operation, load));
     let mut resident = match known {
@@ -85,7 +86,7 @@ fn time(
             Resident::upload(session, operation, load, operands)?
         }
     };
-    // What the launch before left there cannot pass for a result.
+    // Overwrites the results of the previous launch, so that they are not mistaken for new ones.
     session.fill(&mut resident.d, FILLINGS[0])?;
     session.fill(&mut resident.cycles, 0)?;
     let mut builder = session.stream.launch_builder(&compiled.function);
@@ -98,8 +99,8 @@ fn time(
     });
     builder.arg(&steps).arg(&mut resident.cycles).arg(&groups);
     let before = session.event()?;
-    // SAFETY: the parameters are those of the kernel's text: pointers, the number of steps in the size of one, a pointer, a
-    // count; every buffer holds what so many groups read and write, and all outlive the synchronisation below.
+    // SAFETY: the parameters are those of the kernel's text: pointers, the number of steps in pointer size, a pointer,
+    // a count; every buffer holds what that many groups read and write, and all outlive the synchronisation below.
     unsafe { builder.launch(grid(blocks, compiled.kernel.threads)) }.map_err(called("cuLaunchKernel"))?;
     let after = session.event()?;
     let milliseconds = before.elapsed_ms(&after).map_err(called("cuEventElapsedTime"))?;
@@ -118,7 +119,7 @@ fn time(
     Ok(Timed { elapsed_ns, clock: Clock::Device, units: Some(units), unit: unit.to_owned(), frequency_hz, pattern, d })
 }
 
-/// The operands of the last operation that was timed, on the device: a measurement launches the same kernel dozens of
+/// The operands of the last timed operation, kept on the device: a measurement launches the same kernel dozens of
 /// times, and only D and the number of steps change.
 struct Resident {
     id: OperationId,
@@ -152,7 +153,7 @@ impl Resident {
     }
 }
 
-/// What a kernel is given.
+/// The inputs of a timing kernel.
 struct Operands {
     /// A, B, C, and scales if there are any.
     inputs: Vec<Vec<u8>>,
@@ -162,10 +163,10 @@ struct Operands {
     period: usize,
 }
 
-/// Every group has operands of its own, the tiles in turn.
+/// Prepares operands for a matrix instruction: the groups take the tiles of the batch in turn.
 fn of_unit(layouts: &Layouts, batch: &TileBatch, groups: usize) -> Operands {
     let group = layouts.d.group();
-    // Tiles repeat after `batch.tiles`, whole groups of them after the least common multiple.
+    // Tiles repeat after `batch.tiles`; whole groups repeat after the least common multiple.
     let period = (1..=batch.tiles).find(|groups| (groups * group).is_multiple_of(batch.tiles)).unwrap_or(batch.tiles);
     let period = period.min(groups);
     let packed = |layout: &Layout, elements: &Elements| {
@@ -185,7 +186,7 @@ fn of_unit(layouts: &Layouts, batch: &TileBatch, groups: usize) -> Operands {
     Operands { inputs, d_bytes: groups * layouts.d.bytes(), pattern, period }
 }
 
-/// Every block has the same operands, the tiles in turn.
+/// Prepares operands for the scalar units: every block has the same ones, whose chains take the tiles in turn.
 fn of_scalars(batch: &TileBatch, blocks: usize) -> Operands {
     let chains = FMA_THREADS as usize * FMA_CHAINS;
     let of = |elements: &Elements| -> Vec<u8> {
@@ -196,8 +197,8 @@ fn of_scalars(batch: &TileBatch, blocks: usize) -> Operands {
     Operands { inputs, d_bytes: blocks * chains * 4, pattern, period: 1 }
 }
 
-/// D of all groups. Groups with the same operands should have the same bytes, and are unpacked once; what differs is
-/// unpacked apart.
+/// Unpacks the D of all groups. Groups with the same operands should have the same bytes, which are unpacked once;
+/// those that differ are unpacked separately.
 fn unpack(layout: &Layout, packed: &[u8], format: Format, period: usize) -> Elements {
     let of = |packed: &[u8]| layout.unpack(packed, format, packed.len() / layout.bytes() * layout.group());
     let bytes = period * layout.bytes();

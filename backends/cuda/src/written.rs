@@ -2,14 +2,15 @@
 
 use mxprobe_api::Error;
 
-/// What output memory holds before a launch, and before the second one that decides whether anything was written.
+/// The fill bytes of output memory before a launch, and before the second launch that shows whether anything was
+/// written.
 pub(crate) const FILLINGS: [u8; 2] = [0xa5, 0x5a];
 
-/// What a launch leaves in memory that was filled with a byte. Where parts of it hold that byte alone, it is launched once
-/// more over another one; the parts that then hold the other were never written.
+/// Launches over memory that was filled with a byte, and returns its content. If any parts still hold only that byte,
+/// launches again over another byte; parts that then hold only the other byte were never written.
 ///
 /// # Errors
-/// The launch's; [`Error::is_nothing_written`] with the words for the parts that were never written.
+/// That of the launch; [`Error::is_nothing_written`] with the text from `words` for the parts that were never written.
 pub(crate) fn written(
     launch: impl Fn(u8) -> Result<Vec<u8>, Error>,
     filled_with: impl Fn(&[u8], u8) -> Vec<usize>,
@@ -27,7 +28,7 @@ pub(crate) fn written(
     if suspects.is_empty() { Ok(d) } else { Err(Error::nothing_written(words(&suspects))) }
 }
 
-/// Whether bytes are all the same one.
+/// Whether all bytes equal `filling`.
 pub(crate) fn is_all(bytes: &[u8], filling: u8) -> bool {
     bytes.iter().all(|byte| *byte == filling)
 }

@@ -1,4 +1,4 @@
-//! The suite of every device, on the fake driver: an operation of each kind of kernel.
+//! The conformance suite on the fake driver, with one operation for each kind of kernel.
 #![allow(missing_docs)]
 #![cfg(target_os = "linux")]
 
@@ -10,7 +10,7 @@ use mxprobe_cuda::CudaBackend;
 
 use fake::on_fake_driver;
 
-/// Of each kind of kernel one.
+/// One operation for each kind of kernel.
 const OPERATIONS: &[&str] = &[
     "mma.m8n8k4.f32.f16.f16.f32",
     "mma.m16n8k16.f32.f16.f16.f32",

@@ -1,5 +1,5 @@
-//! What a first run on a real driver may meet, on a fake one: errors that end a context, calls that a linker makes
-//! absolute, targets that have to be named, libraries under other names.
+//! Conditions that a first run on a real driver may meet, simulated by the fake one: errors that end a context, calls
+//! that a linker makes absolute, targets that must be named, libraries under other names.
 #![allow(missing_docs)]
 #![cfg(target_os = "linux")]
 
@@ -25,7 +25,7 @@ fn operation(device: &CudaDevice, id: &str) -> Operation {
     device.operations()[&id.parse().unwrap()].clone()
 }
 
-/// One tile of zeros through an operation.
+/// Runs one tile of zeros through an operation.
 fn execute(device: &CudaDevice, id: &str) -> Result<Elements, Error> {
     let operation = operation(device, id);
     let batch = TileBatch::zeros(&operation, 1);
@@ -147,7 +147,7 @@ fn freed_memory_stays_in_the_pool_and_results_are_filled_on_the_device() {
     on_fake_driver("counts_copies", &[]);
 }
 
-/// What the fake driver counted: bytes that were copied to it, and bytes that its pool keeps.
+/// Reads a counter of the fake driver: 0 counts the bytes copied to it, 1 the bytes that its pool keeps.
 fn counted(which: i32) -> u64 {
     let path = loaded_library("libcuda.so").expect("the fake driver is loaded");
     // SAFETY: the library is loaded already, and its initialisers are Rust's.
@@ -183,7 +183,7 @@ fn times_again() {
         assert!(timed.elapsed_ns > 0.0);
         (counted(0) - before, timed.d)
     };
-    // A tile of A, of B and of C at the least.
+    // At least one tile each of A, B and C.
     let (first, zeros) = copied(&operands, 1, Span::One);
     assert!(first >= (64 * 16 + 16 * 8) * 2 + 64 * 8 * 4, "{first} bytes");
     for steps in [1, 2, 5] {
@@ -216,11 +216,11 @@ fn kernels_are_kept_where_the_variable_says() {
     assert!(content(0).starts_with(b"\x7fELF") && content(2).starts_with(b".version 8.0"));
     let log = String::from_utf8(content(1)).unwrap();
     assert!(log.contains("compiled by mxprobe's fake driver"), "{log}");
-    // The same kernels again: what is there is left as it is.
+    // With the same kernels again, existing files are not rewritten.
     fs::write(kept.join(&names[1]), "a note of somebody's").unwrap();
     on_fake_driver("multiplies_with_a_cubin", &environment);
     assert_eq!((files(), content(1)), (names.clone(), b"a note of somebody's".to_vec()));
-    // A compiler that refuses the text has a log, and no code.
+    // A compiler that refuses the text produces a log, but no code.
     let refused = folder.path().join("refused");
     let environment = [("MXPROBE_DUMP", refused.to_str().unwrap()), ("MXPROBE_FAKE_JIT", "load-only")];
     on_fake_driver("loads_wgmma", &environment);
@@ -276,7 +276,7 @@ fn refuses_the_library() {
 fn the_drivers_soname_wins_over_a_stub() {
     let folder = tempfile::tempdir().unwrap();
     mxprobe_fake_driver::install(folder.path()).unwrap();
-    // A library that opens and is no driver, under the name that a toolkit's stub has.
+    // A library that opens but is not a driver, under the name of a toolkit's stub.
     let maps = fs::read_to_string("/proc/self/maps").unwrap();
     let other = maps.split_whitespace().find(|word| word.contains("/libc.so")).expect("this program has a C library");
     fs::remove_file(folder.path().join("libcuda.so")).unwrap();

@@ -1,12 +1,12 @@
-//! Every kernel assembles for every architecture it is offered on, and lowers to the instructions that
-//! `backends/cuda/lowering.tsv` says: NVIDIA's own assembler, no GPU.
+//! Every kernel assembles for every architecture it is offered on, and lowers to the instructions listed in
+//! `backends/cuda/lowering.tsv`. Uses NVIDIA's own assembler; needs no GPU.
 //!
-//! `scripts/cuda-tools` fetches the assembler. Without it these tests are ignored; with `MXPROBE_REQUIRE_PTXAS=1` they
-//! fail. `MXPROBE_BLESS=1` rewrites the table.
+//! `scripts/cuda-tools` fetches the assembler. Without it these tests are ignored, or fail if
+//! `MXPROBE_REQUIRE_PTXAS=1`. `MXPROBE_BLESS=1` rewrites the table.
 //!
-//! The table keeps a digest of what was assembled, kernels and assemblers. While that is the same, one kernel of each lowering is
-//! assembled again, on one architecture of each major version; else, and by `-- --ignored`, every kernel on every
-//! architecture, which takes minutes.
+//! The table contains a digest of the kernels and assemblers. If that is unchanged, only one kernel of each lowering is
+//! assembled again, on one architecture of each major version; otherwise, and with `-- --ignored`, every kernel on
+//! every architecture, which takes minutes.
 #![allow(missing_docs, clippy::print_stderr)]
 
 use std::{
@@ -29,7 +29,7 @@ use mxprobe_api::Issued;
 use mxprobe_shaders::ptx::{Capability, KernelText};
 use sha2::{Digest, Sha256};
 
-/// Compute capabilities with matrix units that somebody has.
+/// Compute capabilities with matrix units, of devices that are in use.
 const CAPABILITIES: [(u32, u32); 12] =
     [(7, 0), (7, 5), (8, 0), (8, 6), (8, 7), (8, 9), (9, 0), (10, 0), (10, 3), (11, 0), (12, 0), (12, 1)];
 
@@ -41,26 +41,26 @@ fn manifest() -> &'static Path {
 fn tool(name: &str) -> PathBuf {
     let folder = std::env::var_os("MXPROBE_CUDA_TOOLS").map_or_else(|| manifest().join("../../.cuda"), PathBuf::from);
     let path = folder.join(name);
-    assert!(path.exists(), "{} is not there; scripts/cuda-tools fetches it", path.display());
+    assert!(path.exists(), "{} is missing; scripts/cuda-tools fetches it", path.display());
     path
 }
 
-/// The machine code of a kernel on an architecture.
+/// Assembles a kernel for a capability.
 fn assemble(kernel: &KernelText, capability: Capability, folder: &Path) -> Result<Vec<u8>, String> {
     let is_specific = kernel.target.name.ends_with('a');
     let architecture = if is_specific { capability.fingerprint() } else { capability.architecture() };
     assemble_text(&kernel.ptx, &architecture, &kernel.id.to_string(), folder)
 }
 
-/// The machine code of a text on an architecture.
+/// Assembles a text for an architecture.
 fn assemble_text(ptx: &str, architecture: &str, name: &str, folder: &Path) -> Result<Vec<u8>, String> {
-    // Several tests ask for the kernels of one tile.
+    // Several tests assemble the single-tile kernels.
     static ASSEMBLED: Mutex<BTreeMap<(String, String), Vec<u8>>> = Mutex::new(BTreeMap::new());
     let key = (architecture.to_owned(), ptx.to_owned());
     if let Some(code) = ASSEMBLED.lock().unwrap().get(&key) {
         return Ok(code.clone());
     }
-    // The one that knows sm_70 is the older.
+    // Only the older assembler supports sm_70.
     let ptxas = tool(if architecture == "sm_70" { "ptxas-12" } else { "ptxas" });
     let at = |extension: &str| folder.join(format!("{architecture}-{name}.{extension}"));
     let (source, code) = (at("ptx"), at("cubin"));
@@ -68,7 +68,7 @@ fn assemble_text(ptx: &str, architecture: &str, name: &str, folder: &Path) -> Re
     let said =
         Command::new(ptxas).arg(format!("-arch={architecture}")).arg(&source).arg("-o").arg(&code).output().unwrap();
     let words = String::from_utf8_lossy(&said.stderr).into_owned() + &String::from_utf8_lossy(&said.stdout);
-    // Of `wgmma` that waits for each other ptxas only warns.
+    // ptxas only warns about serialised `wgmma`.
     if !said.status.success() || words.contains("serialized") {
         return Err(words);
     }
@@ -77,7 +77,7 @@ fn assemble_text(ptx: &str, architecture: &str, name: &str, folder: &Path) -> Re
     Ok(code)
 }
 
-/// `HMMA*2 F2FP*8 call:NAME`.
+/// Formats the instructions of a kernel: `emulated HMMA*2 F2FP*8 call:NAME`.
 fn words(issued: &Issued) -> String {
     let counts = issued.matrix.iter().chain(&issued.others).map(|(name, count)| format!("{name}*{count}"));
     let routines = issued.routines.iter().map(|name| format!("call:{name}"));
@@ -85,7 +85,7 @@ fn words(issued: &Issued) -> String {
     std::iter::once(verdict.to_owned()).chain(counts).chain(routines).collect::<Vec<_>>().join(" ")
 }
 
-/// What an operation's kernel lowers to, on each capability that has it.
+/// The lowering of each operation's kernel on each capability that has it.
 type Lowered = BTreeMap<String, Vec<(Capability, String)>>;
 
 /// Every kernel on every capability that has it.
@@ -96,7 +96,7 @@ fn every_kernel() -> Vec<(Capability, KernelText)> {
         .collect()
 }
 
-/// A line that changes when a kernel or an assembler does.
+/// A line that changes with the kernels and the assemblers.
 fn digest(kernels: &[(Capability, KernelText)]) -> String {
     let mut digest = Sha256::new();
     for name in ["ptxas-12", "ptxas"] {
@@ -109,7 +109,7 @@ fn digest(kernels: &[(Capability, KernelText)]) -> String {
     format!("# SHA-256 of kernels and assemblers: {hex}\n")
 }
 
-/// What kernels lower to, assembled by as many threads as there are cores.
+/// Assembles kernels and collects their lowerings, on as many threads as there are cores.
 fn lower(kernels: &[(Capability, KernelText)]) -> Lowered {
     let folder = tempfile::tempdir().unwrap();
     let found: Mutex<BTreeMap<(usize, Capability), (String, String)>> = Mutex::default();
@@ -137,12 +137,12 @@ fn lower(kernels: &[(Capability, KernelText)]) -> Lowered {
     by_id
 }
 
-/// A line for each operation and set of architectures that lower it alike.
+/// Formats one line for each operation and set of architectures that lower it alike.
 fn table(lowered: &Lowered) -> String {
     lines("# operation\tarchitectures\twhat the assembler makes of its kernel\n", lowered)
 }
 
-/// A heading, and a line for each name and set of architectures with the same words.
+/// Formats a heading, and one line for each name and set of architectures with the same lowering.
 fn lines(heading: &str, lowered: &Lowered) -> String {
     let mut text = String::from(heading);
     for (id, on) in lowered {
@@ -160,11 +160,12 @@ fn lines(heading: &str, lowered: &Lowered) -> String {
     text
 }
 
-/// An instruction, its registers (D, A, B, C, then one for the metadata of a sparse form), the first capability that has
-/// it, and the target and version it needs.
+/// An instruction, its registers (D, A, B, C, then one for the metadata of a sparse form), the first capability that
+/// has it, and the target and version it needs.
 type Form = (&'static str, [usize; 5], (u32, u32), &'static str, &'static str);
 
-/// Forms of the PTX ISA that are no operations here (1-bit operands, sparse A): what they lower to is known all the same.
+/// Forms of the PTX ISA that are not operations here (1-bit operands, sparse A), whose lowering is recorded
+/// nevertheless.
 const OTHER_FORMS: &[Form] = &[
     ("mma.sync.aligned.m8n8k128.row.col.s32.b1.b1.s32.xor.popc", [2, 1, 1, 2, 0], (7, 5), "sm_75", "7.0"),
     ("mma.sync.aligned.m8n8k128.row.col.s32.b1.b1.s32.and.popc", [2, 1, 1, 2, 0], (8, 0), "sm_80", "7.1"),
@@ -198,7 +199,7 @@ const OTHER_FORMS: &[Form] = &[
     ),
 ];
 
-/// A kernel of one such form, which loads every operand and stores the result.
+/// Writes a kernel for one such form, which loads every operand and stores the result.
 fn other_form(form: &Form) -> String {
     let (instruction, counts, _, target, version) = *form;
     let list = |name: char, count: usize| {
@@ -227,7 +228,7 @@ fn other_form(form: &Form) -> String {
     )
 }
 
-/// What the other forms lower to on every architecture that has them.
+/// The lowerings of the other forms on every architecture that has them.
 fn other_lowerings() -> Lowered {
     let folder = tempfile::tempdir().unwrap();
     let mut by_form: Lowered = BTreeMap::new();
@@ -300,7 +301,7 @@ fn compare_all(kernels: &[(Capability, KernelText)]) {
     is_stored("lowering.tsv", &now);
 }
 
-/// A table is the one that is stored; `MXPROBE_BLESS=1` stores it.
+/// Checks that a table equals the stored one; `MXPROBE_BLESS=1` stores it instead.
 fn is_stored(name: &str, now: &str) {
     let path = manifest().join(name);
     if std::env::var_os("MXPROBE_BLESS").is_some() {
@@ -308,10 +309,11 @@ fn is_stored(name: &str, now: &str) {
     }
     let stored = fs::read_to_string(&path).unwrap_or_default();
     let differing: Vec<&str> = now.lines().filter(|line| !stored.lines().any(|known| known == *line)).take(5).collect();
-    assert!(now == stored, "MXPROBE_BLESS=1 writes {} anew; now, for one:\n{}", path.display(), differing.join("\n"));
+    assert!(now == stored, "MXPROBE_BLESS=1 rewrites {}; differing lines:\n{}", path.display(), differing.join("\n"));
 }
 
-/// Mnemonics in a disassembly, each instruction's first word after a predicate, without its modifiers but `884` and `SF`.
+/// Counts the mnemonics in a disassembly: each instruction's first word after a predicate, without modifiers other than
+/// `884` and `SF`.
 fn mnemonics(listing: &str) -> BTreeMap<String, usize> {
     let mut counts = BTreeMap::new();
     for line in listing.lines() {
@@ -335,7 +337,7 @@ fn mnemonics(listing: &str) -> BTreeMap<String, usize> {
 fn opcodes_are_read_as_the_disassembler_reads_them() {
     let disassembler = tool("nvdisasm");
     let folder = tempfile::tempdir().unwrap();
-    // One kernel of each lowering that the table has; the disassembler begins with sm_75.
+    // One kernel of each lowering in the table; the disassembler supports sm_75 and later.
     let stored = fs::read_to_string(manifest().join("lowering.tsv")).unwrap();
     let mut seen = BTreeMap::new();
     let operations = stored.lines().take_while(|line| !line.starts_with("# forms"));
@@ -360,7 +362,7 @@ fn opcodes_are_read_as_the_disassembler_reads_them() {
         let theirs = mnemonics(&String::from_utf8_lossy(&said.stdout));
         let ours = mxprobe_cuda::issued(kernel.unit, &cubin, capability).unwrap();
         for (name, count) in ours.matrix.iter().chain(&ours.others) {
-            assert_eq!(theirs.get(name), Some(count), "{id} on {architecture}: {name}, and there stand {theirs:?}");
+            assert_eq!(theirs.get(name), Some(count), "{id} on {architecture}: {name} in {theirs:?}");
         }
         let unread = theirs.keys().filter(|name| name.contains("MMA") && !ours.matrix.contains_key(*name));
         assert_eq!(unread.filter(|name| *name != "FFMA" && *name != "HFMA2").count(), 0, "{id}: {theirs:?}");

@@ -1,5 +1,5 @@
-//! Whole matrices have the bits of tiles multiplied one by one, on a fake driver: in every size of block, with any
-//! number of steps, at edges, NaN and signs of zero included.
+//! Whole-matrix products on the fake driver have the bits of tiles multiplied one by one, for every block size and
+//! number of steps, at edges, including NaN and signs of zero.
 #![allow(missing_docs)]
 #![cfg(target_os = "linux")]
 
@@ -10,7 +10,7 @@ use mxprobe_cuda::CudaBackend;
 
 use fake::on_fake_driver;
 
-/// Runs the comparison with so many multiprocessors: the fewer they are, the larger are the blocks of a product.
+/// Runs the comparison with this number of multiprocessors; the fewer, the larger the blocks of a product.
 #[track_caller]
 fn compare_on(model: &str, multiprocessors: &str) {
     let environment = [("MXPROBE_FAKE_MODEL", model), ("MXPROBE_FAKE_MULTIPROCESSORS", multiprocessors)];
@@ -31,7 +31,8 @@ fn small_blocks_have_the_bits_of_tiles() {
     }
 }
 
-/// Operations of each kind of kernel: registers of 32 and 64 bits, four tiles at a time, `wmma`, `wgmma` of every width.
+/// Operations of each kind of kernel: registers of 32 and 64 bits, four tiles at a time, `wmma`, `wgmma` of every
+/// width.
 const OPERATIONS: &[&str] = &[
     "mma.m8n8k4.f32.f16.f16.f32",
     "mma.m16n8k16.f32.f16.f16.f32",
@@ -52,7 +53,7 @@ fn has_the_bits_of_tiles() {
     for id in OPERATIONS {
         let Some(operation) = device.operations().get(&id.parse().unwrap()) else { continue };
         let (_, n, k) = operation.id.shape.sizes();
-        // One step, two, three, and more of them than places in shared memory; whole blocks and parts of them.
+        // One, two and three steps, and more than fit in shared memory; whole and partial blocks.
         for (m, n, k) in [(1, 1, 1), (130, n + 9, 2 * k), (70, 2 * n, 3 * k - 1), (64, n, 9 * k)] {
             let mut state = 7 + m as u64;
             let [a, b, c] = [(operation.id.a, m * k), (operation.id.b, k * n), (operation.id.c, m * n)]
@@ -67,7 +68,7 @@ fn has_the_bits_of_tiles() {
     assert!(compared >= 8, "{compared}");
 }
 
-/// Any bits of a format; every other one moderate, so that sums are not all NaN.
+/// Draws elements with any bits of a format; every other one is moderate, so that not all sums are NaN.
 fn random(state: &mut u64, format: Format, len: usize) -> Elements {
     let bits = (0..len).map(|at| {
         *state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);

@@ -1,4 +1,5 @@
-//! Scalar functions on the fake CUDA driver: the kernels, their modes and their launches, not NVIDIA's arithmetic.
+//! Scalar functions on the fake CUDA driver. Tests the kernels, their modes and their launches, not NVIDIA's
+//! arithmetic.
 #![allow(missing_docs)]
 #![cfg(target_os = "linux")]
 
@@ -50,7 +51,7 @@ fn a_launch_that_fails_for_good_loses_the_device() {
     on_fake_driver("loses_the_device", &[("MXPROBE_FAKE_MODEL", "a100"), ("MXPROBE_FAKE_FAULT", "launch-async")]);
 }
 
-/// What an addition ends with.
+/// The error of an addition.
 fn failed() -> Error {
     let device = device();
     let operands = Elements::from_bits(Format::F32, [0x3f80_0000; 6]);
@@ -111,7 +112,7 @@ fn computes_everything() {
     let mut functions = 0;
     for scalar in device.scalars().unwrap().members() {
         for function in scalar.functions.keys() {
-            // More than one block, and the last one not whole.
+            // More than one block, the last one partial.
             let calls = 300;
             let operands = (0..calls * function.arity()).map(|at| 1 + at as u64 % 7);
             let operands = Elements::from_bits(scalar.id.format, operands);
@@ -193,15 +194,15 @@ fn rounds() {
 #[ignore = "another test runs it on the fake driver"]
 fn contracts() {
     let device = device();
-    // 1 + 2^-23 squared, less 1 + 2^-22 (NVIDIA, Precision & Performance, figure 1): 1.4210855e-14 fused.
+    // 1 + 2^-23 squared, minus 1 + 2^-22 (NVIDIA, Precision & Performance, figure 1): 1.4210855e-14 fused.
     let figure = [0x3f80_0001, 0x3f80_0001, 0xbf80_0002];
     assert_eq!(call(&device, "scalar.f32", ScalarFunction::MultiplyAdd, &figure), [0x2880_0000]);
-    // With a direction neither `mul` nor `add` is contracted.
+    // With an explicit direction, neither `mul` nor `add` is contracted.
     assert_eq!(call(&device, "scalar.f32.rne", ScalarFunction::MultiplyAdd, &figure), [0]);
     let product = call(&device, "scalar.f32.rne", ScalarFunction::Multiply, &figure[..2])[0];
     assert_eq!(call(&device, "scalar.f32.rne", ScalarFunction::Add, &[product, figure[2]]), [0]);
-    // Its figure 5; what is printed there has seven digits, and these are the bits that give its three results and its
-    // exact value. A contracted serial loop is the loop of fused steps.
+    // Its figure 5 prints seven digits; these are the bits that give its three results and its exact value. A
+    // contracted serial loop equals the loop of fused steps.
     let vectors =
         [0x3ff4_2c76, 0xbf49_4494, 0x3f92_db19, 0x3f75_dcc9, 0xbf6f_7cee, 0xbf31_06da, 0x3fdc_bb70, 0xbf35_b25d];
     let dot = |order| call(&device, "scalar.f32", ScalarFunction::Dot4 { order }, &vectors)[0];
@@ -251,6 +252,6 @@ fn fuses_bf16_alone() {
     let device = device();
     let functions = &member(&device, "scalar.bf16").functions;
     assert!(functions.contains_key(&ScalarFunction::Fma) && !functions.contains_key(&ScalarFunction::Add));
-    // (1 + 2^-7)² less 1 + 2^-6 is 2^-14.
+    // (1 + 2^-7)² minus 1 + 2^-6 is 2^-14.
     assert_eq!(call(&device, "scalar.bf16", ScalarFunction::Fma, &[0x3f81, 0x3f81, 0xbf82]), [0x3880]);
 }

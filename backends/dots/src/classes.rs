@@ -1,4 +1,4 @@
-//! Classes of inputs, directed at what units do differently, for any formats.
+//! Classes of inputs that target the differences between units, for any formats.
 
 use mxprobe_api::Format;
 
@@ -7,8 +7,8 @@ use crate::{
     maker::{Fraction, Maker, encode, sign_of},
 };
 
-/// The classes of inputs: the name that a violation carries, and what the dots look like. Each adapts to the formats; a
-/// class without a floating or an integer form gives no dots for the others.
+/// The classes of inputs: the name that a violation carries, and a description of the dots. Each adapts to the formats;
+/// a class that has only a floating or only an integer form gives no dots for the other formats.
 pub const CLASSES: &[(&str, &str)] = &[
     ("extremes", "equal terms of the longest significands and one sign, from one to all of them, and c"),
     ("cancelling", "a pair that cancels, and small terms at every depth below it"),
@@ -44,8 +44,8 @@ const MAKERS: [MakeDot; CLASSES.len()] = [
 ];
 
 impl Maker<'_> {
-    /// The dot `index` of the class that stands at `class` in [`CLASSES`]; `None` where the class has none for these
-    /// formats. The index walks through depths, signs and counts; everything else is drawn.
+    /// Makes dot `index` of the class at position `class` in [`CLASSES`]; `None` if the class has no dots for these
+    /// formats. The index steps through depths, signs and counts; everything else is random.
     ///
     /// # Panics
     /// If `class` is not below the number of classes.
@@ -83,7 +83,7 @@ fn cancelling(maker: &mut Maker<'_>, index: usize) -> Option<Dot> {
     for at in 0..maker.k {
         let (jitter, fraction) = (maker.random.between(0, 2), maker.fraction());
         let negative = maker.random.flip();
-        // Some of the small terms, so that single ones show as well.
+        // Only some of the small terms, so that single ones are tested as well.
         if maker.random.below(4) > 0 {
             maker.put(&mut dot, at, top - depth - jitter, fraction, negative);
         }
@@ -91,9 +91,9 @@ fn cancelling(maker: &mut Maker<'_>, index: usize) -> Option<Dot> {
     let fraction = maker.fraction();
     let (first, mut second) = (maker.random.below(maker.k), maker.random.below(maker.k));
     if let Some(scale) = id.block_scale() {
-        // Both of the pair have the same scales, the small terms smaller ones.
+        // Both products of the pair have the same scales; the small terms have smaller ones.
         let start = first / scale.block * scale.block;
-        // The last block is shorter where k is not a whole number of blocks.
+        // The last block is shorter if k is not a whole number of blocks.
         second = start + second % scale.block.min(maker.k - start);
         maker.lower_other_blocks(&mut dot, first, i32::try_from(index % 48).unwrap_or(0));
     }
@@ -278,7 +278,7 @@ fn zeros(maker: &mut Maker<'_>, index: usize) -> Option<Dot> {
         _ if maker.random.flip() => sign_of(format),
         _ => 0,
     };
-    // −0 in A alone makes every product −0.
+    // With −0 only in A, every product is −0.
     dot.a.iter_mut().for_each(|bits| *bits = zero(id.a));
     dot.c = zero(id.c);
     if signs > 1 {
@@ -357,7 +357,7 @@ fn limits(maker: &mut Maker<'_>, index: usize) -> Option<Dot> {
 fn bits(maker: &mut Maker<'_>, index: usize) -> Option<Dot> {
     let id = maker.id;
     let mut dot = maker.dot();
-    // Every second dot without NaN and infinities, which would hide the rest.
+    // Every second dot has no NaN or infinities, which would hide everything else.
     let finite = index.is_multiple_of(2);
     let mut any = |format: Format| loop {
         let bits = maker.random.any(format);

@@ -11,12 +11,12 @@ pub struct Dot {
     pub b: Vec<u64>,
     /// One element of C.
     pub c: u64,
-    /// Scales of A and of B, one a block of k, where the operation has them.
+    /// Scales of A and of B, one per block of k, if the operation has them.
     pub scales: Option<(Vec<u64>, Vec<u64>)>,
 }
 
 impl Dot {
-    /// Every operand +0, every scale 1.
+    /// A dot with every operand +0 and every scale 1.
     #[must_use]
     pub fn zeros(id: &OperationId) -> Self {
         let k = id.shape.sizes().2;
@@ -27,7 +27,7 @@ impl Dot {
         Self { a: vec![0; k], b: vec![0; k], c: 0, scales }
     }
 
-    /// Writes the dot into a batch, at one place of one tile.
+    /// Writes the dot into a batch, at one row and column of a tile.
     pub fn put(&self, id: &OperationId, batch: &mut TileBatch, tile: usize, row: usize, column: usize) {
         let (m, n, k) = id.shape.sizes();
         row_of(&mut batch.a, tile * m + row, k, &self.a);
@@ -41,7 +41,7 @@ impl Dot {
         }
     }
 
-    /// The dot at one element of a batch's D.
+    /// Reads the dot for one element of a batch's D.
     #[must_use]
     pub fn at(id: &OperationId, batch: &TileBatch, element: usize) -> Self {
         let (m, n, k) = id.shape.sizes();
@@ -62,7 +62,7 @@ impl Dot {
         }
     }
 
-    /// All its bits, for people.
+    /// Formats all its bits, for people.
     #[must_use]
     pub fn show(&self, id: &OperationId) -> String {
         let list = |format: mxprobe_api::Format, bits: &[u64]| {
@@ -85,22 +85,22 @@ fn column_of(elements: &mut Elements, first_row: usize, width: usize, column: us
     bits.iter().enumerate().for_each(|(index, bits)| elements.set((first_row + index) * width + column, *bits));
 }
 
-/// Tile, row and column of an element of D.
+/// Returns the tile, row and column of an element of D.
 pub fn place(id: &OperationId, element: usize) -> (usize, usize, usize) {
     let (m, n, _) = id.shape.sizes();
     (element / (m * n), element / n % m, element % n)
 }
 
-/// Dots with a row and a column of their own each, and the element of D that each of them gives.
+/// Packs dots into tiles, each with its own row and column; returns the batch, and each dot's element of D.
 ///
-/// Within a tile they lie on a diagonal, which moves on by one from tile to tile: as many tiles as the longer side of a
-/// tile is long use every element of it.
+/// Within a tile the dots lie on a diagonal, which moves by one from tile to tile, so that as many tiles as the longer
+/// side of a tile has elements use every element of a tile.
 #[must_use]
 pub fn pack(operation: &Operation, dots: &[Dot]) -> (TileBatch, Vec<usize>) {
     pack_from(operation, dots, 0)
 }
 
-/// As [`pack`], with the diagonal of the first tile moved on by `shift`: the same dots at other places.
+/// Like [`pack`], with the diagonal of the first tile moved by `shift`: the same dots at other positions.
 #[must_use]
 pub fn pack_from(operation: &Operation, dots: &[Dot], shift: usize) -> (TileBatch, Vec<usize>) {
     let id = &operation.id;

@@ -1,8 +1,8 @@
-//! Inputs directed at what matrix units do differently, for any formats: what probes, models and the conformance suite draw
-//! from alike.
+//! Inputs that target the differences between matrix units, for any formats, shared by probes, models and the
+//! conformance suite.
 //!
-//! A [`Dot`] is the input of one element of D; [`pack`] gives many of them places in tiles. [`Maker`] makes dots of each of
-//! the [`CLASSES`], the same for a seed on every machine: what it draws comes from a [`Random`].
+//! A [`Dot`] is the input of one element of D; [`pack`] places many of them in tiles. [`Maker`] makes dots of each of
+//! the [`CLASSES`]; as it draws from a [`Random`], the dots for a seed are the same on every machine.
 //!
 //! ```
 //! use mxprobe_dots::{CLASSES, Maker};

@@ -1,10 +1,10 @@
-//! Values, products and dots near a wanted exponent, as far as formats reach.
+//! Values, products and dots near a requested exponent, within the range of the formats.
 
 use mxprobe_api::{FloatEncoding, Format, OperationId, Overflow, Rounding, Subnormals};
 
 use crate::{Random, dot::Dot};
 
-/// What fills the fraction of a value.
+/// The fraction bits of a value.
 #[derive(Clone, Copy)]
 pub(crate) enum Fraction {
     Zero,
@@ -17,7 +17,7 @@ pub(crate) enum Fraction {
 const FRACTIONS: [Fraction; 5] =
     [Fraction::Zero, Fraction::Ones, Fraction::Lowest, Fraction::Highest, Fraction::Random];
 
-/// The exponents of the values that a format holds, subnormals included at the low end.
+/// The exponents of a format's values, from that of the smallest subnormal up.
 #[derive(Clone, Copy)]
 pub(crate) struct Range {
     pub(crate) low: i32,
@@ -31,7 +31,7 @@ impl Range {
     }
 }
 
-/// Makes dots of an operation, class by class; the same dots from the same seed.
+/// A generator of dots for an operation, class by class; the same seed gives the same dots.
 pub struct Maker<'a> {
     pub(crate) id: &'a OperationId,
     pub(crate) k: usize,
@@ -39,19 +39,19 @@ pub struct Maker<'a> {
 }
 
 impl<'a> Maker<'a> {
-    /// A maker for an operation.
+    /// Creates a maker for an operation.
     #[must_use]
     pub fn new(id: &'a OperationId, seed: u64) -> Self {
         Self { id, k: id.shape.sizes().2, random: Random(seed) }
     }
 
-    /// The formats' ranges, A B C D, or `None` for integers.
+    /// The ranges of the formats of A, B, C and D; `None` for integers.
     pub(crate) fn ranges(&self) -> Option<[Range; 4]> {
         let of = |format: Format| format.as_float().map(Range::of);
         Some([of(self.id.a)?, of(self.id.b)?, of(self.id.c)?, of(self.id.d)?])
     }
 
-    /// The exponents of terms that products and c can have, and d holds with room for the sum of all.
+    /// The exponents that both products and c can have and that leave room in d for the sum of all terms.
     pub(crate) fn span(&self) -> Option<Range> {
         let [a, b, c, d] = self.ranges()?;
         let low = (a.low + b.low).max(c.low).max(d.low);
@@ -59,7 +59,7 @@ impl<'a> Maker<'a> {
         Some(Range { low: low.min(high), high })
     }
 
-    /// A dot of zeros, whose scales are 1, about 1, or far apart.
+    /// Makes a dot of zeros whose scales are 1, about 1, or far apart.
     pub(crate) fn dot(&mut self) -> Dot {
         let mut dot = Dot::zeros(self.id);
         let Some(scale) = self.id.block_scale() else { return dot };
@@ -68,7 +68,7 @@ impl<'a> Maker<'a> {
             for bits in a.iter_mut().chain(b) {
                 let exponent = self.random.between(-spread, spread);
                 let significand = 8 + u128::from(self.random.bits() & 7);
-                // A power of two in half the dots, which is all that some scales can be.
+                // A power of two for odd spreads, since some scale formats hold only those.
                 let significand = if spread % 2 == 0 { significand } else { 8 };
                 *bits = encode(scale.format, false, significand, exponent - 3);
             }
@@ -76,7 +76,8 @@ impl<'a> Maker<'a> {
         dot
     }
 
-    /// Makes every scale block but that of product `at` so many places smaller, as far as the scales' format reaches.
+    /// Makes the scales of every block but that of product `at` smaller, by `depth` places in all, within the range of
+    /// the scales' format.
     pub(crate) fn lower_other_blocks(&mut self, dot: &mut Dot, at: usize, depth: i32) {
         let (Some(scale), Some((a, b))) = (self.id.block_scale(), &mut dot.scales) else { return };
         let high = scale.format.as_float().map_or(0, FloatEncoding::max_exponent).min(depth.max(8) / 2);
@@ -91,7 +92,7 @@ impl<'a> Maker<'a> {
         FRACTIONS[self.random.below(FRACTIONS.len())]
     }
 
-    /// A value of about this exponent, as near as the format comes.
+    /// Makes a value of the nearest exponent to `exponent` that the format has.
     pub(crate) fn value(&mut self, format: Format, exponent: i32, fraction: Fraction, negative: bool) -> u64 {
         let Some(float) = format.as_float() else { return self.random.any(format) };
         let width = float.fraction_bits;
@@ -105,17 +106,17 @@ impl<'a> Maker<'a> {
         };
         let exponent = exponent.clamp(Range::of(float).low, float.max_exponent());
         let bits = encode(format, negative, u128::from(ones + 1 + (field & ones)), exponent - width.cast_signed());
-        // Bits of the register that are not read.
+        // Register bits that are not read.
         let unread = (1u64 << float.unread_bits) - 1;
         if self.random.flip() { bits | self.random.bits() & unread } else { bits }
     }
 
-    /// Operands whose exponents add up to about this one, or come as near as the formats allow.
+    /// Makes operands whose exponents add up to `exponent`, or come as near as the formats allow.
     pub(crate) fn product(&mut self, exponent: i32, fraction: Fraction, negative: bool) -> (u64, u64) {
         let (Some(a), Some(b)) = (self.id.a.as_float().map(Range::of), self.id.b.as_float().map(Range::of)) else {
             return (self.random.any(self.id.a), self.random.any(self.id.b));
         };
-        // An even share of each range, a little off.
+        // An even share of each range, plus a small random offset.
         let share = exponent * (a.high + 1) / (a.high + b.high + 2).max(1) + self.random.between(-2, 2);
         let of_b = (exponent - share.clamp(a.low, a.high)).clamp(b.low, b.high);
         let of_a = exponent - of_b;
@@ -128,12 +129,12 @@ impl<'a> Maker<'a> {
         (dot.a[at], dot.b[at]) = self.product(exponent, fraction, negative);
     }
 
-    /// An exponent high enough that others lie below it.
+    /// Draws an exponent in the upper half of the span, so that others lie below it.
     pub(crate) fn top(&mut self, span: Range) -> i32 {
         self.random.between(i32::midpoint(span.low, span.high), span.high)
     }
 
-    /// How far below the top the terms of dot `index` lie: every depth in turn.
+    /// How far below the top the terms of dot `index` lie; the index steps through every depth.
     pub(crate) fn depth(index: usize, top: i32, span: Range) -> i32 {
         let deepest = (top - span.low).clamp(0, 72).unsigned_abs() as usize;
         i32::try_from(index % (deepest + 1)).unwrap_or(0)

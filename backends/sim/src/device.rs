@@ -41,7 +41,7 @@ pub struct ModelDevice {
 }
 
 impl ModelDevice {
-    /// A device that computes as the model says, by the fastest path.
+    /// A device that evaluates the model by the fastest path.
     #[must_use]
     pub fn new(model: Model) -> Self {
         Self::with_path(model, Path::Avx512)
@@ -53,7 +53,7 @@ impl ModelDevice {
         Self::with_path(model, Path::Exact)
     }
 
-    /// A device that takes `path` where it can. The bits do not depend on it.
+    /// A device that uses `path` where possible. The results do not depend on the path.
     #[must_use]
     pub fn with_path(model: Model, path: Path) -> Self {
         let variant = model.variant.as_ref().map(|variant| format!("@{variant}")).unwrap_or_default();
@@ -81,7 +81,7 @@ impl ModelDevice {
         &self.model
     }
 
-    /// The evaluator of an operation, made when it is first asked for.
+    /// Returns the evaluator of an operation, which is created on first use.
     ///
     /// # Errors
     /// If the model has no such operation.
@@ -121,7 +121,7 @@ impl Matrices for ModelDevice {
         if (m, n, k) != (1, 1, operation.id.shape.sizes().2) {
             return evaluator.multiply(operands, threads()).map(Some);
         }
-        // One dot: packing matrices would cost many times what it does.
+        // A single dot: packing matrices would cost many times as much as computing it.
         let bits = |elements: &Elements| elements.iter().collect::<Vec<u64>>();
         let scales = scale_a.zip(scale_b).map(|(a, b)| (bits(a), bits(b)));
         let scales = scales.as_ref().map(|(a, b)| (&a[..], &b[..]));
@@ -129,7 +129,7 @@ impl Matrices for ModelDevice {
         Ok(Some(Elements::from_bits(operation.id.d, [d])))
     }
 
-    /// One by one: of a tile all but the diagonal would be computed for nothing, up to 255 of 256 elements.
+    /// Computes the dots one by one: in tiles, everything off the diagonal would be wasted, up to 255 of 256 elements.
     fn dots(&self, operation: &Operation, operands: &DotOperands<'_>) -> Result<Option<Elements>, Error> {
         Ok(Some(self.evaluator(&operation.id)?.dots(operands)))
     }

@@ -1,6 +1,6 @@
 //! Models of matrix units as devices: `sim:h100`, or `sim:` and the path of a model file.
 //!
-//! What a unit computes is said and evaluated by `mxprobe-models`; here a model only gets the contract of a device.
+//! `mxprobe-models` defines and evaluates the models; this crate only wraps them as devices.
 #![forbid(unsafe_code)]
 
 mod device;

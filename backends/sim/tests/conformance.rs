@@ -1,4 +1,4 @@
-//! The suite of every device, on models: one operation of each unit.
+//! The conformance suite on models, with one operation of each unit.
 #![allow(missing_docs)]
 
 use mxprobe_conformance::{check_backend, check_device};

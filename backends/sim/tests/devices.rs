@@ -1,4 +1,4 @@
-//! Which devices there are: every model that is shipped, by each of its names, and the files that people have.
+//! The devices of the backend: every shipped model, by each of its names, and model files.
 #![allow(missing_docs)]
 
 use std::fs;

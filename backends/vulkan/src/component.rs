@@ -1,18 +1,18 @@
-//! Component types of Vulkan, and the components of shaders.
+//! Translation of Vulkan component types to the components of shaders.
 
 use ash::vk;
 use mxprobe_shaders::spirv::Component;
 
 /// `VkComponentTypeKHR` of `VK_KHR_shader_bfloat16` (*specified*: Vulkan 1.4, `VkComponentTypeKHR`).
 const BFLOAT16: i32 = 1_000_141_000;
-/// `VkComponentTypeKHR` of `VK_NV_cooperative_vector`; nothing but cooperative vectors takes them.
+/// `VkComponentTypeKHR` of `VK_NV_cooperative_vector`; only cooperative vectors use them.
 const SINT8_PACKED: i32 = 1_000_491_000;
 const UINT8_PACKED: i32 = 1_000_491_001;
 /// `VkComponentTypeKHR` of `VK_EXT_shader_float8`.
 const FLOAT8_E4M3: i32 = 1_000_491_002;
 const FLOAT8_E5M2: i32 = 1_000_491_003;
 
-/// The component of a raw `VkComponentTypeKHR`, if it has a format of ours.
+/// The component for a `VkComponentTypeKHR`; `None` if it has no format here.
 pub(crate) fn component(ty: vk::ComponentTypeKHR) -> Option<Component> {
     Some(match ty {
         vk::ComponentTypeKHR::FLOAT16 => Component::F16,
@@ -32,7 +32,7 @@ pub(crate) fn component(ty: vk::ComponentTypeKHR) -> Option<Component> {
     })
 }
 
-/// What the Vulkan specification calls a component type, or its raw value.
+/// The name of a component type in the Vulkan specification, or its raw value.
 pub(crate) fn name_of(ty: vk::ComponentTypeKHR) -> String {
     match ty.as_raw() {
         BFLOAT16 => "BFLOAT16".to_owned(),
@@ -40,7 +40,7 @@ pub(crate) fn name_of(ty: vk::ComponentTypeKHR) -> String {
         FLOAT8_E5M2 => "FLOAT8_E5M2".to_owned(),
         SINT8_PACKED => "SINT8_PACKED".to_owned(),
         UINT8_PACKED => "UINT8_PACKED".to_owned(),
-        // ash prints the value of a variant it has no name for.
+        // ash prints the value of a variant that it has no name for.
         _ => format!("{ty:?}"),
     }
 }

@@ -17,10 +17,10 @@ use crate::product;
 use crate::session::{Groups, Session};
 use crate::timed;
 
-/// The most multiply-adds that one kernel chains.
+/// The maximum number of multiply-adds chained in one kernel.
 const MOST_STEPS: u32 = 256;
 
-/// A physical device, opened when it is first asked to compute or compile.
+/// A physical device; a logical device is opened when it first computes or compiles.
 pub struct VulkanDevice {
     info: DeviceInfo,
     operations: OperationSet,
@@ -60,16 +60,17 @@ impl VulkanDevice {
         }
     }
 
-    /// The SPIR-V module handed to the driver for an operation, `steps` multiply-adds chained.
+    /// The SPIR-V module handed to the driver for an operation, with `steps` multiply-adds chained.
     ///
     /// # Errors
-    /// [`Error::is_invalid`] if the device has no such operation, or no such number of steps can be chained.
+    /// [`Error::is_invalid`] if the device has no such operation or `steps` is out of range; [`Error::is_unsupported`]
+    /// if the operation cannot be chained.
     pub fn spirv(&self, operation: &Operation, steps: u32) -> Result<Vec<u32>, Error> {
         self.check_steps(operation, steps)?;
         Ok(self.kernel(&operation.id)?.words(steps))
     }
 
-    /// Compiles the kernel of an operation and runs nothing.
+    /// Compiles the kernel of an operation without running it.
     ///
     /// # Errors
     /// Whatever the driver reports.
@@ -81,11 +82,11 @@ impl VulkanDevice {
 
     /// Computes sums of small integers that are exact in every format, and compares every element.
     ///
-    /// The same check runs by itself before the first [`execute`](Device::execute) of an operation.
+    /// The same check runs automatically before the first [`execute`](Device::execute) of an operation.
     ///
     /// # Errors
-    /// [`Error::is_self_test`] with row, column, expected and computed value; [`Error::is_nothing_written`] where the
-    /// device wrote nothing; else whatever the driver reports.
+    /// [`Error::is_self_test`] with row, column, expected and computed value; [`Error::is_nothing_written`] if the
+    /// device wrote nothing; otherwise whatever the driver reports.
     pub fn self_test(&self, operation: &Operation) -> Result<SelfTest, Error> {
         let kernel = self.kernel(&operation.id)?;
         let mut opened = self.opened();
@@ -94,14 +95,14 @@ impl VulkanDevice {
         Ok(passed)
     }
 
-    /// Computes D = A·B + C for a k that is `steps` times the operation's, in one kernel: the sum of one multiply-add is
-    /// C of the next, k ascending.
+    /// Computes D = A·B + C for a k that is `steps` times the operation's, in one kernel: the D of each multiply-add is
+    /// the C of the next, k ascending.
     ///
-    /// A tile of A is m×(k·steps) and of B (k·steps)×n, row-major; C and D are as ever.
+    /// A tile of A is m×(k·steps) and one of B (k·steps)×n, row-major; C and D are unchanged.
     ///
     /// # Errors
-    /// [`Error::is_invalid`] if the lengths do not fit or `steps` is not between 1 and 256;
-    /// [`Error::is_unsupported`] if C and D differ in format; else as [`execute`](Device::execute).
+    /// [`Error::is_invalid`] if the lengths do not fit or `steps` is not between 1 and 256; [`Error::is_unsupported`]
+    /// if C and D differ in format; otherwise as for [`execute`](Device::execute).
     pub fn execute_chained(&self, operation: &Operation, batch: &TileBatch, steps: u32) -> Result<Elements, Error> {
         self.check_steps(operation, steps)?;
         let id = &operation.id;
@@ -112,7 +113,7 @@ impl VulkanDevice {
         {
             if elements.format() != format || elements.len() != batch.tiles * per_tile {
                 return Err(Error::invalid(format!(
-                    "{name} holds {} elements of {} where {} tiles of {steps} chained {id} take {} of {format}",
+                    "{name} holds {} elements of {}, but {} tiles of {steps} chained {id} take {} of {format}",
                     elements.len(),
                     elements.format(),
                     batch.tiles,
@@ -123,10 +124,10 @@ impl VulkanDevice {
         self.execute_steps(operation, batch, steps)
     }
 
-    /// Asks the driver to compile a kernel that saturates where the configuration does not, or the reverse.
+    /// Compiles a kernel that saturates if the configuration does not, and vice versa.
     ///
-    /// Validation layers have to object (`VUID-RuntimeSpirv-OpCooperativeMatrixMulAddKHR-10060`) where the driver does
-    /// not list that configuration too; drivers need not. For tests of the layers.
+    /// Unless the driver also lists that configuration, validation layers must report
+    /// `VUID-RuntimeSpirv-OpCooperativeMatrixMulAddKHR-10060`; drivers need not fail. For tests of the layers.
     #[doc(hidden)]
     pub fn compile_with_other_saturation(&self, operation: &Operation) -> Result<(), Error> {
         let mut kernel = self.kernel(&operation.id)?.clone();
@@ -135,7 +136,7 @@ impl VulkanDevice {
         self.session(&mut opened)?.try_compile(&kernel.words(1))
     }
 
-    /// What the driver issues for the shader that is timed. For tests of what is timed.
+    /// The instructions that the driver issues for the timing shader. For tests of that shader.
     ///
     /// # Errors
     /// Whatever the driver reports.
@@ -163,7 +164,7 @@ impl VulkanDevice {
     }
 
     fn opened(&self) -> MutexGuard<'_, Opened> {
-        // A panic while it was held leaves handles and a list, both valid.
+        // A panic while the lock was held leaves handles and a list, both valid.
         self.opened.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -271,7 +272,7 @@ impl Scalars for VulkanDevice {
         let (calls, workgroup) = (operands.len() / function.arity(), CALLS as usize);
         let workgroups = calls.div_ceil(workgroup);
         let of_operands = workgroup * function.arity() * format.storage_bytes();
-        // The last workgroup's other calls are of zeros, and dropped.
+        // The rest of the last workgroup is padded with calls on zeros, whose results are discarded.
         let mut padded = operands.bytes().to_vec();
         padded.resize(workgroups * of_operands, 0);
         let mut opened = self.opened();

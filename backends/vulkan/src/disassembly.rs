@@ -1,6 +1,6 @@
-//! Which of a driver's texts is the assembly.
+//! Selection of the assembly among a driver's texts.
 
-/// The assembly among the texts a driver keeps, or all of them under their names where none is called so.
+/// Returns the texts of a driver whose names contain "assembly"; if there are none, all texts, each under its name.
 pub(crate) fn assembly(texts: Vec<(String, String)>) -> String {
     let is_assembly = |name: &str| name.to_ascii_lowercase().contains("assembly");
     let only_assembly = texts.iter().any(|(name, _)| is_assembly(name));

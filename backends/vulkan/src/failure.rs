@@ -1,4 +1,4 @@
-//! From results of Vulkan calls to typed errors.
+//! Translation of the results of Vulkan calls to typed errors.
 
 use ash::vk;
 use mxprobe_api::Error;
@@ -25,7 +25,7 @@ pub(crate) fn failure(call: &str, result: vk::Result) -> Error {
     }
 }
 
-/// The result of a call, with its name in the error.
+/// Converts the result of a call; the error contains its name.
 pub(crate) fn called<T>(call: &str, result: Result<T, vk::Result>) -> Result<T, Error> {
     result.map_err(|result| failure(call, result))
 }

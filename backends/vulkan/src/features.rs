@@ -1,4 +1,4 @@
-//! The features that are asked for: those of `VkPhysicalDevice…Features` that shaders here need.
+//! The members of `VkPhysicalDevice…Features` that the shaders here need.
 
 use std::ffi::{CStr, c_void};
 
@@ -32,7 +32,8 @@ impl Default for Bfloat16Features {
     }
 }
 
-// SAFETY: the specification lets the structure extend both; its first two members are those of `VkBaseOutStructure`.
+// SAFETY: the specification allows the structure to extend both; its first two members are those of
+// `VkBaseOutStructure`.
 unsafe impl vk::ExtendsPhysicalDeviceFeatures2 for Bfloat16Features {}
 // SAFETY: as above.
 unsafe impl vk::ExtendsDeviceCreateInfo for Bfloat16Features {}
@@ -57,12 +58,13 @@ impl Default for Float8Features {
     }
 }
 
-// SAFETY: the specification lets the structure extend both; its first two members are those of `VkBaseOutStructure`.
+// SAFETY: the specification allows the structure to extend both; its first two members are those of
+// `VkBaseOutStructure`.
 unsafe impl vk::ExtendsPhysicalDeviceFeatures2 for Float8Features {}
 // SAFETY: as above.
 unsafe impl vk::ExtendsDeviceCreateInfo for Float8Features {}
 
-/// The features that are there, each enabled when the device is opened.
+/// The available features; each is enabled when the device is opened.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Features {
     pub(crate) float16: bool,
@@ -81,7 +83,7 @@ pub(crate) struct Features {
 }
 
 impl Features {
-    /// The feature that a component needs and that is missing.
+    /// Returns the first missing feature that a component needs.
     pub(crate) fn missing_for(&self, component: Component) -> Option<&'static str> {
         let needed: &[(bool, &'static str)] = match component {
             Component::F32 | Component::S32 | Component::U32 => &[],
@@ -102,7 +104,7 @@ impl Features {
     }
 }
 
-/// Extensions whose features are asked for where they are listed.
+/// The listed extensions whose features are queried.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Listed {
     pub(crate) matrices: bool,
@@ -111,7 +113,7 @@ pub(crate) struct Listed {
     pub(crate) executables: bool,
 }
 
-/// The features used here that are there.
+/// Queries which of the features used here are available.
 pub(crate) fn features(instance: &Instance, handle: vk::PhysicalDevice, listed: Listed) -> Features {
     let mut vulkan11 = vk::PhysicalDeviceVulkan11Features::default();
     let mut vulkan12 = vk::PhysicalDeviceVulkan12Features::default();

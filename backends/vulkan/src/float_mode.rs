@@ -1,11 +1,11 @@
-//! Which modes of `SPV_KHR_float_controls` a driver has.
+//! The modes of `SPV_KHR_float_controls` that a driver supports.
 
 use std::collections::BTreeMap;
 
 use ash::vk;
 use mxprobe_shaders::spirv::FloatMode;
 
-/// The key among a device's properties of the widths that the driver has it for.
+/// The key of the device property that lists the widths at which the driver supports a mode.
 fn property(mode: FloatMode) -> &'static str {
     match mode {
         FloatMode::DenormPreserve => "denorm_preserve_bits",
@@ -16,7 +16,7 @@ fn property(mode: FloatMode) -> &'static str {
     }
 }
 
-/// Whether a driver has it at 16, 32 and 64 bits.
+/// Whether a driver supports a mode at 16, 32 and 64 bits.
 fn supported(mode: FloatMode, controls: &Controls) -> [bool; 3] {
     match mode {
         FloatMode::DenormPreserve => [
@@ -48,9 +48,10 @@ fn supported(mode: FloatMode, controls: &Controls) -> [bool; 3] {
     .map(|there| there == vk::TRUE)
 }
 
-/// The widths in bits at which it is asked for, of those `wanted` of 16, 32 and 64; none where it cannot be.
+/// Returns the widths in bits at which to request a mode, among those `wanted` of 16, 32 and 64; empty if it is not
+/// possible.
 ///
-/// 16 and 64 are asked for both or not at all where they have to agree (*specified*:
+/// If 16 and 64 have to agree, both are requested or neither is (*specified*:
 /// `VUID-RuntimeSpirv-denormBehaviorIndependence-06289` and `-06290`,
 /// `VUID-RuntimeSpirv-roundingModeIndependence-06291` and `-06292`).
 pub(crate) fn widths(mode: FloatMode, wanted: [bool; 3], controls: &Controls) -> Vec<u32> {
@@ -70,10 +71,10 @@ pub(crate) fn widths(mode: FloatMode, wanted: [bool; 3], controls: &Controls) ->
     used.filter_map(|(width, used)| used.then_some(width)).collect()
 }
 
-/// What a driver says of its float controls.
+/// A driver's float controls.
 pub(crate) type Controls = vk::PhysicalDeviceFloatControlsProperties<'static>;
 
-/// The same as properties of a device, to set findings against.
+/// Formats float controls as device properties, to compare findings with.
 pub(crate) fn properties(controls: &Controls) -> BTreeMap<String, String> {
     let listed = |mode: FloatMode| {
         let there = ["16", "32", "64"].into_iter().zip(supported(mode, controls));

@@ -1,4 +1,4 @@
-//! The Vulkan loader, an instance, and the validation layers where they are asked for.
+//! The Vulkan loader, an instance, and the validation layers if requested.
 
 use std::ffi::{CStr, c_void};
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::{failure::failure, search};
 
 const VALIDATION_LAYER: &CStr = c"VK_LAYER_KHRONOS_validation";
 
-/// What the validation layers said, as text.
+/// The messages of the validation layers, as text.
 #[derive(Debug, Default)]
 pub(crate) struct Messages(Mutex<Vec<String>>);
 
@@ -25,22 +25,22 @@ impl Messages {
     }
 }
 
-/// A Vulkan instance; it outlives every device made from it because each of them holds it.
+/// A Vulkan instance. It outlives every device created from it, because each of them holds a reference to it.
 pub(crate) struct Instance {
     pub(crate) handle: ash::Instance,
     messenger: Option<(ext::debug_utils::Instance, vk::DebugUtilsMessengerEXT)>,
-    /// The messenger points to these.
+    /// Held because the messenger points to them.
     _messages: Arc<Messages>,
-    /// The library the functions live in.
+    /// The library that contains the functions.
     pub(crate) entry: ash::Entry,
-    /// The version of Vulkan that the loader offers.
+    /// The version of Vulkan that the loader supports.
     pub(crate) version: u32,
 }
 
 impl Drop for Instance {
     fn drop(&mut self) {
-        // SAFETY: both were created from this instance, nothing uses them any more (devices hold an `Arc` of this), and
-        // no allocator was given (VUID-vkDestroyInstance-instance-00629).
+        // SAFETY: the messenger was created from this instance, nothing uses either any more (devices hold an `Arc` of
+        // this), and no allocator was given (VUID-vkDestroyInstance-instance-00629).
         unsafe {
             if let Some((debug, messenger)) = self.messenger.take() {
                 debug.destroy_debug_utils_messenger(messenger, None);
@@ -51,9 +51,10 @@ impl Drop for Instance {
 }
 
 impl Instance {
-    /// Opens the loader and makes an instance, with the validation layers if `validation` and they are installed.
+    /// Opens the loader and creates an instance, with the validation layers if `validation` is set and they are
+    /// installed.
     ///
-    /// What was wanted and is not there, but is not needed, goes to `refusals`.
+    /// Validation layers that were requested but are missing are added to `refusals`.
     pub(crate) fn new(
         loader: &Path,
         validation: bool,
@@ -70,7 +71,7 @@ impl Instance {
             )),
         })?;
         let refusal = |reason: Error, help: Option<String>| Refusal { what: "Vulkan".to_owned(), reason, help };
-        // SAFETY: the function was loaded by ash and takes nothing.
+        // SAFETY: the function was loaded by ash and takes no input.
         let version = unsafe { entry.try_enumerate_instance_version() }
             .map_err(|result| refusal(failure("vkEnumerateInstanceVersion", result), None))?
             .unwrap_or(vk::API_VERSION_1_0);
@@ -153,7 +154,7 @@ unsafe extern "system" fn on_message(
     data: *const vk::DebugUtilsMessengerCallbackDataEXT<'_>,
     user: *mut c_void,
 ) -> vk::Bool32 {
-    // SAFETY: `user` is the `Messages` that the instance holds; the layer passes a valid structure for the time of the
+    // SAFETY: `user` is the `Messages` that the instance holds; the layer passes a structure that is valid during the
     // call, whose message is a null-terminated string (VUID-VkDebugUtilsMessengerCallbackDataEXT-pMessage-parameter).
     let (messages, text) = unsafe {
         let text = (*data).p_message;
@@ -164,7 +165,7 @@ unsafe extern "system" fn on_message(
     vk::FALSE // required: VUID-PFN_vkDebugUtilsMessengerCallbackEXT-None-04769
 }
 
-/// `1.4.354`.
+/// Formats a version: `1.4.354`.
 pub(crate) fn version_text(version: u32) -> String {
     let (major, minor, patch) =
         (vk::api_version_major(version), vk::api_version_minor(version), vk::api_version_patch(version));

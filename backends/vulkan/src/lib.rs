@@ -1,18 +1,18 @@
-//! Reaches matrix and scalar units through Vulkan: `VK_KHR_cooperative_matrix`, with bf16 (`VK_KHR_shader_bfloat16`) and fp8
-//! (`VK_EXT_shader_float8`), every configuration that a driver lists.
+//! Reaches matrix and scalar units through Vulkan: `VK_KHR_cooperative_matrix`, with bf16 (`VK_KHR_shader_bfloat16`)
+//! and fp8 (`VK_EXT_shader_float8`), every configuration that a driver lists.
 //!
-//! Nothing of Vulkan is needed to build this: the loader is opened at run time, and `mxprobe-shaders` builds the shaders,
-//! word by word. Operations are called `coopmat.mMnNkK.D.A.B.C`, then `satfinite` where the sum saturates, then a mode of
-//! `SPV_KHR_float_controls` that the shader asks for — `denormpreserve`, `denormflush`, `rte` or `rtz` — where the
-//! driver has it; an operation without a mode asks for none.
+//! Building this needs no part of Vulkan: the loader is opened at run time, and `mxprobe-shaders` builds the shaders,
+//! word by word. Operations are called `coopmat.mMnNkK.D.A.B.C`, followed by `satfinite` if the sum saturates, and by a
+//! mode of `SPV_KHR_float_controls` that the shader requests, if the driver supports it: `denormpreserve`,
+//! `denormflush`, `rte` or `rtz`. An operation without a mode requests none.
 //!
-//! Scalar arithmetic is there on every device, in f32 and, by their features, in f16 and f64: by default, and in each
-//! float-controls mode that the driver has — `preserve`, `ftz.daz`, `rne`, `rz`, and `szinfnan` for
+//! Every device has scalar arithmetic in f32 and, if it has the features, in f16 and f64: in the default mode, and in
+//! each float-controls mode that the driver supports — `preserve`, `ftz.daz`, `rne`, `rz`, and `szinfnan` for
 //! `SignedZeroInfNanPreserve`.
 //!
-//! One tile is computed by one workgroup of one subgroup. Before an operation's first batch its layout is checked with
-//! sums of small integers ([`SelfTest`](mxprobe_api::SelfTest)), and output memory is filled before every batch, so that memory which the
-//! device never wrote is not taken for a result.
+//! One workgroup of one subgroup computes one tile. Before an operation's first batch, its layout is checked with sums
+//! of small integers ([`SelfTest`](mxprobe_api::SelfTest)), and output memory is filled before every batch, so that
+//! memory that the device never wrote is not mistaken for a result.
 
 mod component;
 mod device;
@@ -40,7 +40,7 @@ pub use device::VulkanDevice;
 use failure::failure;
 use instance::{Instance, Messages};
 
-/// How long a submission may take unless [`VulkanBackend::with_timeout`] says otherwise.
+/// The default time limit of a submission; see [`VulkanBackend::with_timeout`].
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The backend `vulkan`.
@@ -49,7 +49,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// use mxprobe_api::Backend;
 ///
 /// let found = mxprobe_vulkan::VulkanBackend::new().discover();
-/// // Without a driver there is no device, and a reason.
+/// // Without a driver, discovery returns a reason instead of a device.
 /// assert!(!found.devices.is_empty() || !found.refusals.is_empty());
 /// ```
 pub struct VulkanBackend {
@@ -66,35 +66,35 @@ impl Default for VulkanBackend {
 }
 
 impl VulkanBackend {
-    /// A backend with a time limit of 10 s a submission, and with the validation layers if the environment says
-    /// `MXPROBE_VULKAN_VALIDATION=1`.
+    /// Creates a backend with a time limit of 10 s per submission, and with the validation layers if the environment
+    /// sets `MXPROBE_VULKAN_VALIDATION=1`.
     #[must_use]
     pub fn new() -> Self {
         let validation = std::env::var_os("MXPROBE_VULKAN_VALIDATION").is_some_and(|value| value == "1");
         Self { timeout: TIMEOUT, validation, loader: search::LOADER.into(), messages: Arc::default() }
     }
 
-    /// The same with another time limit for one submission, a chunk of at most 16 MiB an operand.
+    /// Sets the time limit of a submission, which is a chunk of at most 16 MiB per operand.
     #[must_use]
     pub fn with_timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// The same with another Vulkan loader than the system's.
+    /// Sets a Vulkan loader to use instead of the system's.
     #[must_use]
     pub fn with_loader(mut self, library: impl Into<PathBuf>) -> Self {
         self.loader = library.into();
         self
     }
 
-    /// Warnings and errors of the validation layers about every device that this backend discovered.
+    /// The warnings and errors of the validation layers about all devices that this backend discovered.
     #[must_use]
     pub fn validation_messages(&self) -> Vec<String> {
         self.messages.all()
     }
 
-    /// As [`discover`](Backend::discover), with the devices' own type.
+    /// Like [`discover`](Backend::discover), but returns the concrete device type.
     #[must_use]
     pub fn devices(&self) -> (Vec<VulkanDevice>, Vec<Refusal>) {
         let mut refusals = closed_nodes();
@@ -109,7 +109,7 @@ impl VulkanBackend {
         let handles = match unsafe { instance.handle.enumerate_physical_devices() } {
             Ok(handles) if !handles.is_empty() => handles,
             result => {
-                // A driver without hardware answers ERROR_INITIALIZATION_FAILED (measured: RADV, NVK and ANV 26.1).
+                // A driver without hardware returns ERROR_INITIALIZATION_FAILED (*measured*: RADV, NVK and ANV 26.1).
                 let reason = match result {
                     Ok(_) => Error::missing_driver("the Vulkan drivers found no device"),
                     Err(ash::vk::Result::ERROR_INITIALIZATION_FAILED) => {
@@ -145,7 +145,7 @@ impl Backend for VulkanBackend {
     }
 }
 
-/// GPUs' nodes that this user may not open: their drivers then report no device, without a word.
+/// Finds GPU device nodes that this user may not open; their drivers then silently report no device.
 fn closed_nodes() -> Vec<Refusal> {
     let Ok(folder) = std::fs::read_dir("/dev/dri") else { return Vec::new() };
     let mut nodes: Vec<_> = folder

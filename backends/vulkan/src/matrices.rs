@@ -1,4 +1,4 @@
-//! Which of the configurations of cooperative matrices that a driver lists can be run.
+//! The cooperative matrix configurations that a driver lists, and which of them can run.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,13 +17,13 @@ use crate::instance::Instance;
 pub(crate) struct Matrices {
     pub(crate) operations: OperationSet,
     pub(crate) kernels: BTreeMap<OperationId, Kernel>,
-    /// Configurations that cannot be run, and why.
+    /// Configurations that cannot run, with the reason.
     pub(crate) refusals: Vec<Refusal>,
-    /// How many configurations the driver lists.
+    /// The number of configurations that the driver lists.
     pub(crate) listed: usize,
 }
 
-/// What a driver says of its cooperative matrices besides the configurations.
+/// A device's properties that decide which configurations can run.
 pub(crate) struct About<'a> {
     pub(crate) selector: &'a str,
     /// The driver's name and version.
@@ -32,14 +32,14 @@ pub(crate) struct About<'a> {
     pub(crate) features: &'a Features,
     pub(crate) controls: &'a Controls,
     pub(crate) stages: vk::ShaderStageFlags,
-    /// The invocations of the subgroup that computes a tile.
+    /// The number of invocations of the subgroup that computes a tile.
     pub(crate) subgroup_size: u32,
 }
 
-/// Every configuration that a driver with `VK_KHR_cooperative_matrix` lists.
+/// Collects every configuration that a driver with `VK_KHR_cooperative_matrix` lists.
 ///
 /// # Errors
-/// Why none can be run, and what helps.
+/// The reason why none can run, and advice if there is any.
 pub(crate) fn matrices(
     instance: &Instance,
     handle: vk::PhysicalDevice,
@@ -47,7 +47,7 @@ pub(crate) fn matrices(
 ) -> Result<Matrices, (Error, Option<&'static str>)> {
     let &About { selector, driver, features, .. } = about;
     let functions = khr::cooperative_matrix::Instance::new(&instance.entry, &instance.handle);
-    // SAFETY: the device was enumerated from this instance; its extension is there, so its function is.
+    // SAFETY: the device was enumerated from this instance; its extension is present, so its function exists.
     let listed = unsafe { functions.get_physical_device_cooperative_matrix_properties(handle) }
         .map_err(|result| (failure("vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR", result), None))?;
     if !features.cooperative_matrix {
@@ -98,8 +98,9 @@ pub(crate) fn matrices(
     Ok(found)
 }
 
-/// The widths at which a mode is asked for in a configuration, none where it cannot be: 16 and 32 bits both, whatever the
-/// operands, because the accumulation may be wider than they are; 64 where an operand is.
+/// Returns the widths at which to request a mode for a configuration; empty if it is not possible. 16 and 32 bits are
+/// both requested, whatever the operands, because the accumulation may be wider than they are; 64 only if an operand
+/// has 64.
 fn mode_widths(mode: FloatMode, components: [Component; 4], controls: &Controls) -> Vec<u32> {
     if components[3].format().is_integer() {
         return Vec::new();
@@ -107,7 +108,7 @@ fn mode_widths(mode: FloatMode, components: [Component; 4], controls: &Controls)
     widths(mode, [true, true, components.contains(&Component::F64)], controls)
 }
 
-/// The operation of a configuration and its kernel; else what it is, as far as it has a name, and why it cannot be run.
+/// Returns the operation of a configuration and its kernel; otherwise its name, if it has one, and why it cannot run.
 fn usable(
     configuration: &vk::CooperativeMatrixPropertiesKHR<'_>,
     features: &Features,

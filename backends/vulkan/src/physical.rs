@@ -1,4 +1,4 @@
-//! What a physical device says of itself, and which of its configurations can be run.
+//! Physical devices: their properties, and which of their configurations can run.
 
 use std::collections::BTreeMap;
 use std::ffi::CStr;
@@ -15,11 +15,11 @@ use crate::instance::{Instance, version_text};
 use crate::matrices::{About, Matrices, matrices};
 use crate::scalar::scalars;
 
-/// How wide a subgroup is, and what has to be said to get it.
+/// The subgroup size, and whether it must be requested.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Subgroup {
     pub(crate) size: u32,
-    /// Ask for the size: there is a choice, and compute stages may make it
+    /// Whether to request the size: there is a choice, and compute stages may make it
     /// (VUID-VkPipelineShaderStageCreateInfo-pNext-02755).
     pub(crate) required: bool,
 }
@@ -30,29 +30,30 @@ pub(crate) struct Physical {
     pub(crate) handle: vk::PhysicalDevice,
     pub(crate) queue_family: u32,
     pub(crate) features: Features,
-    /// Whether cooperative matrices can be asked for.
+    /// Whether cooperative matrices can be enabled.
     pub(crate) has_matrices: bool,
     pub(crate) subgroup: Subgroup,
     pub(crate) max_workgroups: u32,
     pub(crate) max_buffer_bytes: u64,
     pub(crate) memory: vk::PhysicalDeviceMemoryProperties,
-    /// Nanoseconds of a tick of the device's clock, and how many bits count ticks; `None` where the queue has no timestamps.
+    /// Nanoseconds per tick of the device's clock, and the number of valid bits of a timestamp; `None` if the queue has
+    /// no timestamps.
     pub(crate) timestamps: Option<(f64, u32)>,
 }
 
-/// A device that can be opened, and everything that is known about it without opening it.
+/// A device that can be opened, and everything known about it without opening it.
 pub(crate) struct Found {
     pub(crate) physical: Physical,
     pub(crate) info: DeviceInfo,
     pub(crate) operations: OperationSet,
     pub(crate) kernels: BTreeMap<OperationId, Kernel>,
     pub(crate) scalars: Vec<Scalar>,
-    /// The mode that each of the scalars asks for, where it asks for one.
+    /// The modes of those scalars that request one.
     pub(crate) modes: BTreeMap<ScalarId, Asked>,
     pub(crate) refusals: Vec<Refusal>,
 }
 
-/// Asks one physical device everything.
+/// Queries everything about one physical device.
 pub(crate) fn examine(instance: &Arc<Instance>, index: usize, handle: vk::PhysicalDevice) -> Result<Found, Refusal> {
     let vulkan = &instance.handle;
     let selector = format!("vulkan:{index}");
@@ -124,7 +125,8 @@ pub(crate) fn examine(instance: &Arc<Instance>, index: usize, handle: vk::Physic
         && sizes.min_subgroup_size != sizes.max_subgroup_size
         && sizes.required_subgroup_size_stages.contains(vk::ShaderStageFlags::COMPUTE);
     let width = Subgroup {
-        // Intel's drivers report 32 and run matrices in their smallest subgroup (*assumed*); else the reported size.
+        // Intel's drivers report 32 but run matrices in their smallest subgroup (*assumed*); for others, the reported
+        // size.
         size: if chooses && basic.vendor_id == 0x8086 { sizes.min_subgroup_size } else { subgroup.subgroup_size },
         required: chooses,
     };
@@ -147,7 +149,7 @@ pub(crate) fn examine(instance: &Arc<Instance>, index: usize, handle: vk::Physic
             Some("a newer driver may offer it, if the device has matrix units"),
         ))
     };
-    // A device without matrices has its scalar arithmetic.
+    // A device without matrices still has scalar arithmetic.
     let has_matrices = found.is_ok();
     let Matrices { operations, kernels, mut refusals, listed: configurations } =
         found.unwrap_or_else(|(reason, help)| {
@@ -193,7 +195,7 @@ pub(crate) fn examine(instance: &Arc<Instance>, index: usize, handle: vk::Physic
     keep("subgroup_size_min", sizes.min_subgroup_size.to_string());
     keep("subgroup_size_max", sizes.max_subgroup_size.to_string());
     keep("subgroup_size_used", width.size.to_string());
-    // What tells that another backend reaches the same device (*specified*: `VkPhysicalDeviceIDProperties`).
+    // Identifies the same device in another backend (*specified*: `VkPhysicalDeviceIDProperties`).
     keep("device_uuid", identity.device_uuid.iter().map(|byte| format!("{byte:02x}")).collect());
     if has_pci {
         let vk::PhysicalDevicePCIBusInfoPropertiesEXT { pci_domain, pci_bus, pci_device, pci_function, .. } = pci;
@@ -255,13 +257,13 @@ fn text<E>(name: Result<&CStr, E>) -> String {
     name.map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-/// A short name of a driver that does not change with its version: `mesa_radv`, `nvidia_proprietary`.
+/// A short name of a driver, independent of its version: `mesa_radv`, `nvidia_proprietary`.
 fn driver_word(id: vk::DriverId) -> String {
     let word = format!("{id:?}").to_lowercase();
     if word.bytes().all(|byte| byte.is_ascii_digit()) { format!("driver{word}") } else { word }
 }
 
-/// How the file of a driver begins, as its own manifest names it.
+/// The beginning of a driver's file name, as in its own manifest.
 fn library_name(driver: vk::DriverId) -> Option<&'static str> {
     Some(match driver {
         vk::DriverId::MESA_LLVMPIPE => "libvulkan_lvp",
@@ -274,7 +276,7 @@ fn library_name(driver: vk::DriverId) -> Option<&'static str> {
     })
 }
 
-/// What else selects the device: its driver's name, and the architecture that Mesa puts in brackets.
+/// Other selectors of the device: its driver's name, and the architecture that Mesa's RADV gives in parentheses.
 fn aliases(name: &str, driver: vk::DriverId) -> Vec<String> {
     let short = match driver {
         vk::DriverId::MESA_LLVMPIPE => Some("lavapipe"),

@@ -1,4 +1,4 @@
-//! Whole matrices: one dispatch for as many tiles of D as fit, with the loop along k in the shader.
+//! Whole-matrix products: one dispatch for as many tiles of D as fit, with the loop along k in the shader.
 
 use std::ops::Range;
 
@@ -9,15 +9,16 @@ use mxprobe_shaders::spirv::Kernel;
 use crate::failure::failure;
 use crate::session::{Groups, SENTINELS, Session};
 
-/// Multiply-adds of one submission, at the most: software takes a second for so many.
+/// The maximum number of multiply-adds in one submission; a software driver takes a second for that many.
 const MOST_MULTIPLY_ADDS: usize = 1 << 31;
-/// Bytes of a buffer, at the most.
+/// The maximum number of bytes of a buffer.
 const MOST_BYTES: usize = 256 << 20;
 
-/// D = A·B + C; `None` where C and D differ in format, or all along k of one tile does not fit into a submission.
+/// Computes D = A·B + C; `None` if C and D differ in format, if D is empty, or if one tile with all of k does not fit
+/// in a submission.
 ///
 /// # Errors
-/// What the driver reports; [`Error::is_nothing_written`] where the device left out a tile.
+/// Whatever the driver reports; [`Error::is_nothing_written`] if the device did not write a tile.
 pub(crate) fn multiply(
     session: &mut Session,
     operation: &Operation,
@@ -61,14 +62,15 @@ pub(crate) fn multiply(
     Ok(Some(d))
 }
 
-/// Tiles of D that one submission computes, at the most.
+/// The maximum number of tiles of D in one submission, down and across.
 struct Part {
     down: usize,
     across: usize,
 }
 
 impl Part {
-    /// As many columns of tiles as fit with one row of them, and then as many rows; `None` where one tile does not fit.
+    /// Fits as many columns of tiles as possible in one row, and then as many rows as possible; `None` if not even one
+    /// tile fits.
     fn largest(session: &Session, operation: &Operation, product: &GemmOperands<'_>, wide_k: usize) -> Option<Self> {
         let (tile_m, tile_n, _) = operation.id.shape.sizes();
         let GemmOperands { m, n, a, b, c, .. } = *product;
@@ -88,13 +90,13 @@ impl Part {
     }
 }
 
-/// From 0 to `end` in steps; the last may be shorter.
+/// Divides 0 to `end` into ranges of `step`; the last may be shorter.
 fn ranges(end: usize, step: usize) -> impl Iterator<Item = Range<usize>> {
     (0..end).step_by(step).map(move |start| start..end.min(start + step))
 }
 
-/// Some rows and columns of a matrix of `width` columns, row-major, with zeros below and to the right: so many lines of so
-/// many bytes.
+/// Copies some rows and columns of a row-major matrix of `width` columns into `high` lines of `wide_bytes` bytes, with
+/// zeros below and to the right.
 fn padded(
     matrix: &Elements,
     width: usize,
@@ -111,7 +113,7 @@ fn padded(
     all
 }
 
-/// Whether a tile of D, so many lines of so many bytes, holds nothing but a filling.
+/// Whether any tile of D, `tile_m` lines of `tile_line` bytes, holds nothing but the fill byte.
 fn has_untouched_tile(d: &[u8], wide_bytes: usize, (tile_m, tile_line): (usize, usize), filling: u8) -> bool {
     d.chunks_exact(wide_bytes * tile_m).any(|row| {
         (0..wide_bytes).step_by(tile_line).any(|from| {
@@ -121,8 +123,8 @@ fn has_untouched_tile(d: &[u8], wide_bytes: usize, (tile_m, tile_line): (usize, 
 }
 
 impl Session {
-    /// Runs the shader of whole matrices with operations along k and tiles across as push constants; what it wrote. A tile is
-    /// so many lines of so many bytes of D.
+    /// Runs the shader for whole matrices, with the steps along k and the tiles across as push constants, and returns
+    /// its output. `tile` is the number of lines in a tile of D, and of bytes in each.
     fn product(
         &mut self,
         pipeline: vk::Pipeline,

@@ -1,4 +1,4 @@
-//! Scalar arithmetic: which formats and modes a device has.
+//! The formats and modes of a device's scalar arithmetic.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use mxprobe_shaders::spirv::{Asked, Component, FloatMode};
 use crate::features::Features;
 use crate::float_mode::{Controls, widths};
 
-/// The scalar arithmetic of a device, each with the mode that its kernels ask for.
+/// The scalar arithmetic of a device, each member with the mode that its kernels request.
 pub(crate) fn scalars(features: &Features, controls: &Controls) -> Vec<(Scalar, Option<Asked>)> {
     let there: Vec<Component> =
         COMPONENTS.into_iter().filter(|component| features.missing_for(*component).is_none()).collect();
@@ -23,7 +23,7 @@ pub(crate) fn scalars(features: &Features, controls: &Controls) -> Vec<(Scalar, 
         let id = ScalarId::new(component.format());
         offer(id.clone(), None);
         for mode in FloatMode::ALL {
-            // Every width that can be had, whatever the format: a conversion has two.
+            // Every width that is possible, whatever the format: a conversion has two.
             let widths = widths(mode, [true; 3], controls);
             if widths.contains(&component.format().bits()) {
                 offer(mode.words().iter().fold(id.clone(), |id, word| id.with(word)), Some((mode, widths)));

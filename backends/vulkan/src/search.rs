@@ -1,4 +1,4 @@
-//! Where the Vulkan loader looks for drivers, so that a message can say it.
+//! The places where the Vulkan loader searches for drivers, for messages.
 
 /// The loader's file name.
 #[cfg(windows)]
@@ -10,7 +10,7 @@ pub(crate) const LOADER: &str = "libvulkan.dylib";
 #[cfg(not(any(windows, target_vendor = "apple")))]
 pub(crate) const LOADER: &str = "libvulkan.so.1";
 
-/// One line that says where the loader searched in this environment.
+/// Returns one line that says where the loader searched in this environment.
 ///
 /// *Specified*: the Vulkan loader's `LoaderDriverInterface.md`, "Driver Discovery".
 pub(crate) fn searched() -> String {

@@ -1,4 +1,4 @@
-//! How long a shader runs whose operands stay in registers.
+//! Timing of shaders whose operands stay in registers.
 
 use std::time::Instant;
 
@@ -10,31 +10,31 @@ use mxprobe_shaders::spirv::throughput_loop::{FMA_INVOCATIONS, FMA_SUMS, OPERAND
 use crate::failure::failure;
 use crate::session::{Groups, Session};
 
-/// The id of the scalar units' multiply-add.
+/// The id of the multiply-add of the scalar units.
 pub(crate) const FMA: &str = "fma.m1n1k1.f32.f32.f32.f32";
 
-/// Bytes of D of all workgroups, at the most.
+/// The maximum number of bytes of D of all workgroups.
 const OUTPUT_BYTES: usize = 32 << 20;
-/// Workgroups at the most.
+/// The maximum number of workgroups.
 const MOST_GROUPS: u32 = 8192;
-/// A trial of a number of workgroups takes this long at the least, where it can.
+/// The minimum duration of a trial with a number of workgroups, if it can be reached.
 const TRIAL_NS: f64 = 300_000.0;
-/// A trial that takes longer ends the search: the device is slow, and no number of workgroups will change it.
+/// A trial that takes longer than this ends the search: the device is slow, whatever the number of workgroups.
 const LONG_TRIAL_NS: f64 = 50_000_000.0;
 
-/// A shader and what it is given.
+/// A shader and its inputs.
 struct Work {
     pipeline: vk::Pipeline,
     inputs: [Vec<u8>; 3],
-    /// Bytes of D of a workgroup.
+    /// The number of bytes of D of one workgroup.
     group_bytes: usize,
     pattern: Vec<[usize; 3]>,
 }
 
-/// Times an operation, or with no kernel the scalar units' multiply-add.
+/// Times an operation; if `kernel` is `None`, the multiply-add of the scalar units.
 ///
 /// # Errors
-/// [`Error::is_unsupported`] for more steps than a push constant holds; else what the driver reports.
+/// [`Error::is_unsupported`] for more steps than a push constant holds; otherwise whatever the driver reports.
 pub(crate) fn time(
     session: &mut Session,
     operation: &Operation,
@@ -46,7 +46,7 @@ pub(crate) fn time(
         None => scalars(session, operation, load.operands)?,
     };
     let steps = u32::try_from(load.steps)
-        .map_err(|_| Error::unsupported(format!("{} steps are more than a shader counts", load.steps)))?;
+        .map_err(|_| Error::unsupported(format!("{} steps exceed the 32-bit counter of a shader", load.steps)))?;
     let groups = match load.span {
         Span::One => 1,
         Span::All => fastest(session, &operation.id, &work)?,
@@ -100,7 +100,8 @@ fn run(session: &mut Session, work: &Work, groups: u32, steps: u32) -> Result<(f
     session.time(work.pipeline, inputs, work.group_bytes * groups as usize, groups, steps)
 }
 
-/// The number of workgroups that multiplies fastest, tried once: 1, 2, 3, 4, 6, 8, … as long as more of them help.
+/// Finds the number of workgroups that multiplies fastest, once per operation: tries 1, 2, 3, 4, 6, 8, … while more of
+/// them help.
 fn fastest(session: &mut Session, id: &OperationId, work: &Work) -> Result<u32, Error> {
     if let Some(groups) = session.groups.get(id) {
         return Ok(*groups);
@@ -128,7 +129,7 @@ fn fastest(session: &mut Session, id: &OperationId, work: &Work) -> Result<u32, 
 }
 
 impl Session {
-    /// Runs `groups` workgroups with `steps` in the push constant; returns how long they took and what they wrote.
+    /// Runs `groups` workgroups with `steps` in the push constant; returns the elapsed time and the output.
     fn time(
         &mut self,
         pipeline: vk::Pipeline,
@@ -156,7 +157,7 @@ impl Session {
             (Err(error), _) => Err(error),
         };
         if let Some(pool) = queries.filter(|_| !self.is_in_flight()) {
-            // SAFETY: it is this device's, and the commands that used it have ended.
+            // SAFETY: the pool is this device's, and the commands that used it have ended.
             unsafe { self.device.destroy_query_pool(pool, None) };
         }
         let (elapsed_ns, clock) = elapsed?;
@@ -170,7 +171,7 @@ impl Session {
         self.remember(made.map_err(|result| failure("vkCreateQueryPool", result)))
     }
 
-    /// Nanoseconds between the two timestamps; `None` where the device wrote none, or the same twice.
+    /// Nanoseconds between the two timestamps; `None` if the queue has no timestamps or both are equal.
     fn between(&mut self, pool: vk::QueryPool) -> Result<Option<f64>, Error> {
         let Some((period_ns, valid_bits)) = self.timestamps else { return Ok(None) };
         let mut stamps = [0u64; 2];

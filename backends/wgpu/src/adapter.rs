@@ -1,4 +1,4 @@
-//! What an adapter says of itself, and what can be run on it.
+//! Adapters: their description, and what can run on them.
 
 use std::collections::BTreeMap;
 
@@ -12,16 +12,16 @@ use wgpu::{Backends, Features};
 use crate::matrix;
 use crate::native::native;
 
-/// The APIs that are looked through. OpenGL is not: what its drivers compile is not what was written.
+/// The APIs that are searched. OpenGL is excluded, because its drivers do not compile the shaders as written.
 pub(crate) const APIS: Backends = Backends::VULKAN.union(Backends::METAL).union(Backends::DX12);
 
-/// The version of wgpu and naga, which is what compiles the shaders; a test compares it with the lock file.
+/// The version of wgpu and of naga, which compiles the shaders; a test compares it with the lock file.
 pub(crate) const WGPU_VERSION: &str = "30.0.1";
 
-/// Everything that is known about an adapter without opening it.
+/// Everything known about an adapter without opening it.
 pub(crate) struct Found {
     pub(crate) adapter: wgpu::Adapter,
-    /// What is asked for when it is opened.
+    /// The features to request when opening it.
     pub(crate) features: Features,
     pub(crate) info: DeviceInfo,
     pub(crate) operations: OperationSet,
@@ -30,7 +30,7 @@ pub(crate) struct Found {
     pub(crate) refusals: Vec<Refusal>,
 }
 
-/// Asks one adapter everything.
+/// Queries everything about one adapter.
 pub(crate) fn examine(index: usize, adapter: wgpu::Adapter) -> Result<Found, Refusal> {
     let selector = format!("wgpu:{index}");
     let basic = adapter.get_info();
@@ -49,8 +49,8 @@ pub(crate) fn examine(index: usize, adapter: wgpu::Adapter) -> Result<Found, Ref
     let mut kernels = BTreeMap::new();
     let shown = adapter.cooperative_matrix_properties();
     let matrices = match &native {
-        // wgpu goes by the extension, and a driver may list that without the feature (*measured*: llvmpipe 26.1 with
-        // vectors of 128 bits); a device that asks for it does not open then.
+        // wgpu checks only the extension, but a driver may list that without the feature (*measured*: llvmpipe 26.1
+        // with vectors of 128 bits); opening a device that requests it then fails.
         Some(native) if native.configurations > 0 && !native.cooperative_matrix => {
             Err(format!("{} configurations are listed, and the feature cooperativeMatrix is false", shown.len()))
         }
@@ -67,11 +67,12 @@ pub(crate) fn examine(index: usize, adapter: wgpu::Adapter) -> Result<Found, Ref
             features |= Features::EXPERIMENTAL_COOPERATIVE_MATRIX;
             for configuration in &shown {
                 let has_f16 = has.contains(Features::SHADER_F16);
-                // No workgroup may be narrower than a subgroup (*specified*: VUID-VkPipelineShaderStageCreateInfo-module-08987),
-                // and wgpu does not say how wide the driver makes one.
+                // No workgroup may be narrower than a subgroup (*specified*:
+                // VUID-VkPipelineShaderStageCreateInfo-module-08987), and wgpu does not say how wide the driver makes
+                // one.
                 match matrix::operation(configuration, has_f16, basic.subgroup_max_size) {
                     (id, Ok(kernel)) => drop(kernels.insert(id, kernel)),
-                    // What the driver lists says the same below.
+                    // Covered by the driver's own list below.
                     (_, Err(_)) if native.is_some() => {}
                     (id, Err(reason)) => {
                         refusals.push(Refusal { what: format!("{selector} {id}"), reason, help: None });
@@ -122,7 +123,8 @@ pub(crate) fn examine(index: usize, adapter: wgpu::Adapter) -> Result<Found, Ref
     Ok(Found { adapter, features, info, operations, kernels, scalars: scalars(&formats), refusals })
 }
 
-/// What a report keeps: among it, by the backend vulkan's keys, what tells that both reach one device.
+/// The properties for reports, some of them under the same keys as in the Vulkan backend, which show that both backends
+/// reach the same device.
 fn properties(basic: &wgpu::AdapterInfo, has: Features, api: &str) -> BTreeMap<String, String> {
     let mut values = BTreeMap::new();
     let mut keep = |key: &str, value: String| values.insert(key.to_owned(), value);
@@ -147,7 +149,7 @@ fn properties(basic: &wgpu::AdapterInfo, has: Features, api: &str) -> BTreeMap<S
     values
 }
 
-/// Vendor, device and driver; the name, where an API knows no numbers (Metal).
+/// The fingerprint: vendor, device and driver, or the name instead of the numbers if the API has none (Metal).
 fn fingerprint(basic: &wgpu::AdapterInfo, driver_word: &str) -> String {
     if basic.vendor == 0 && basic.device == 0 {
         let words = basic.name.split(|letter: char| !letter.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
@@ -157,7 +159,7 @@ fn fingerprint(basic: &wgpu::AdapterInfo, driver_word: &str) -> String {
     format!("{:04x}-{:04x}-{driver_word}", basic.vendor, basic.device)
 }
 
-/// What else selects the device: its API, and `lavapipe`, which is what people call Mesa's llvmpipe for Vulkan.
+/// Other selectors of the device: its driver and its API. Mesa's llvmpipe is commonly called `lavapipe` for Vulkan.
 fn aliases(driver: &str, api: &str) -> Vec<String> {
     let short = match driver {
         "llvmpipe" => "lavapipe".to_owned(),

@@ -14,7 +14,7 @@ use sha2::{Digest, Sha256};
 use crate::adapter::Found;
 use crate::session::{Session, Work};
 
-/// An adapter of wgpu, opened when it is first asked to compute.
+/// A wgpu adapter; its device is opened when it first computes.
 pub struct WgpuDevice {
     found: Found,
     timeout: Duration,
@@ -38,7 +38,7 @@ impl WgpuDevice {
     }
 
     fn opened(&self) -> MutexGuard<'_, Opened> {
-        // A panic while it was held leaves handles and a list, both valid.
+        // A panic while the lock was held leaves handles and a list, both valid.
         self.opened.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -110,7 +110,7 @@ impl Scalars for WgpuDevice {
         let (calls, workgroup) = (operands.len() / function.arity(), CALLS as usize);
         let workgroups = calls.div_ceil(workgroup);
         let tile_bytes = [workgroup * function.arity() * format.storage_bytes(), workgroup * result.storage_bytes()];
-        // The last workgroup's other calls are of zeros, and dropped.
+        // The rest of the last workgroup is padded with calls on zeros, whose results are discarded.
         let mut padded = operands.bytes().to_vec();
         padded.resize(workgroups * tile_bytes[0], 0);
         let mut opened = self.opened();
@@ -125,7 +125,7 @@ impl Scalars for WgpuDevice {
 }
 
 impl Code for WgpuDevice {
-    /// Of the WGSL; the version of naga, which makes of it what the driver gets, is among the properties.
+    /// The hash of the WGSL. The version of naga, which translates it for the driver, is among the properties.
     fn kernel_hash(&self, operation: &Operation) -> Option<String> {
         let source = self.kernels().get(&operation.id)?.shader();
         let mut hex = String::new();

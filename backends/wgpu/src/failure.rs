@@ -1,10 +1,10 @@
-//! From wgpu's errors to typed ones.
+//! Translation of wgpu's errors to typed ones.
 
 use std::error::Error as _;
 
 use mxprobe_api::Error;
 
-/// The error that wgpu reported while something was done, in one line.
+/// Converts an error that wgpu reported during `what`, as one line.
 pub(crate) fn failure(what: &str, error: &wgpu::Error) -> Error {
     let text = format!("{what}: {}", one_line(error));
     match error {
@@ -19,10 +19,10 @@ pub(crate) fn failure(what: &str, error: &wgpu::Error) -> Error {
     }
 }
 
-/// The error of a device that was not opened.
+/// Converts the error of a failed request for a device.
 pub(crate) fn not_opened(error: &wgpu::RequestDeviceError) -> Error {
     let text = format!("the adapter did not open: {error}");
-    // wgpu tells these apart in a type that it does not show.
+    // wgpu distinguishes these in a private type.
     let lower = text.to_lowercase();
     if is_lost(&text) {
         Error::device_lost(text)
@@ -35,13 +35,13 @@ pub(crate) fn not_opened(error: &wgpu::RequestDeviceError) -> Error {
     }
 }
 
-/// wgpu reports the use of a device that it lost as an error of validation or of its own.
+/// Whether the device is lost; wgpu reports its use as a validation or internal error.
 fn is_lost(text: &str) -> bool {
     let lower = text.to_lowercase();
     lower.contains("device is lost") || lower.contains("device was lost") || lower.contains("devicelost")
 }
 
-/// The description and its innermost cause; wgpu's own text has an indented line for each cause.
+/// Joins the description and all causes; wgpu's own text has an indented line for each cause.
 fn one_line(error: &wgpu::Error) -> String {
     let mut words = match error {
         wgpu::Error::OutOfMemory { .. } => vec!["out of memory".to_owned()],

@@ -1,15 +1,15 @@
 //! Reaches the matrix and scalar units of any desktop GPU through wgpu: Vulkan, Metal and Direct3D 12, with shaders in
 //! WGSL that naga compiles.
 //!
-//! Nothing of a graphics API is needed to build this: wgpu opens their libraries at run time. Operations are called
-//! `coopmat.mMnNkK.D.A.B.C`, as those of the backend `vulkan` are. WGSL can say fewer of them than a driver lists: those
-//! that it cannot say are refusals of the device, with the reason. Scalar arithmetic is there on every adapter, in f32
-//! and, where the adapter has them, in f16 and f64; WGSL selects no rounding and says nothing of subnormals, so that each
-//! format has one mode, the default.
+//! Building this needs no part of a graphics API: wgpu opens their libraries at run time. Operations are called
+//! `coopmat.mMnNkK.D.A.B.C`, as in the backend `vulkan`. WGSL can express fewer of them than a driver lists: the others
+//! are refusals of the device, with the reason. Every adapter has scalar arithmetic in f32 and, if it supports them, in
+//! f16 and f64. WGSL cannot select a rounding direction and does not specify subnormals, so each format has only the
+//! default mode.
 //!
-//! One tile is computed by one workgroup. Before an operation's first batch its layout is checked with sums of small
-//! integers ([`SelfTest`](mxprobe_api::SelfTest)), and output memory is filled before every batch, so that memory which
-//! the device never wrote is not taken for a result.
+//! One workgroup computes one tile. Before an operation's first batch, its layout is checked with sums of small
+//! integers ([`SelfTest`](mxprobe_api::SelfTest)), and output memory is filled before every batch, so that memory that
+//! the device never wrote is not mistaken for a result.
 
 mod adapter;
 mod device;
@@ -25,7 +25,7 @@ use mxprobe_api::{Backend, Device, Discovery, Error, Refusal};
 
 pub use device::WgpuDevice;
 
-/// How long a submission may take unless [`WgpuBackend::with_timeout`] says otherwise.
+/// The default time limit of a submission; see [`WgpuBackend::with_timeout`].
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The backend `wgpu`.
@@ -34,7 +34,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// use mxprobe_api::Backend;
 ///
 /// let found = mxprobe_wgpu::WgpuBackend::new().discover();
-/// // Without an adapter there is no device, and a reason.
+/// // Without an adapter, discovery returns a reason instead of a device.
 /// assert!(!found.devices.is_empty() || !found.refusals.is_empty());
 /// ```
 pub struct WgpuBackend {
@@ -48,23 +48,23 @@ impl Default for WgpuBackend {
 }
 
 impl WgpuBackend {
-    /// A backend with a time limit of 10 s a submission.
+    /// Creates a backend with a time limit of 10 s per submission.
     #[must_use]
     pub fn new() -> Self {
         Self { timeout: TIMEOUT }
     }
 
-    /// The same with another time limit for one submission.
+    /// Sets the time limit of a submission.
     #[must_use]
     pub fn with_timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// As [`discover`](Backend::discover), with the devices' own type.
+    /// Like [`discover`](Backend::discover), but returns the concrete device type.
     #[must_use]
     pub fn devices(&self) -> (Vec<WgpuDevice>, Vec<Refusal>) {
-        // wgpu panics where a caller errs, and a driver's surprise may look to it like that.
+        // wgpu panics on caller errors, and unexpected behaviour of a driver may look like one.
         let looked = catch_unwind(AssertUnwindSafe(|| self.look()));
         looked.unwrap_or_else(|payload| {
             let reason = Error::driver(format!("wgpu gave up while it looked for adapters: {}", said(&*payload)));
@@ -75,7 +75,7 @@ impl WgpuBackend {
     fn look(&self) -> (Vec<WgpuDevice>, Vec<Refusal>) {
         let instance = wgpu::Instance::new(wgpu::InstanceDescriptor {
             backends: adapter::APIS,
-            // A driver that did not pass Khronos' tests is worth the more to be asked.
+            // Drivers that did not pass Khronos' tests are all the more worth probing.
             flags: wgpu::InstanceFlags::ALLOW_UNDERLYING_NONCOMPLIANT_ADAPTER,
             ..wgpu::InstanceDescriptor::new_without_display_handle()
         });
@@ -106,7 +106,8 @@ impl Backend for WgpuBackend {
     }
 }
 
-/// wgpu tells no reason: a missing library, a missing driver and a missing device are one empty list to it.
+/// The refusal for an empty list of adapters. wgpu gives no reason: it returns one for a missing library, a missing
+/// driver and a missing device alike.
 fn no_adapter() -> Refusal {
     let (apis, help) = if cfg!(target_vendor = "apple") {
         ("Metal", "Metal is part of the system; a virtual machine may have no device")
@@ -126,7 +127,7 @@ fn no_adapter() -> Refusal {
     }
 }
 
-/// What a panic said.
+/// Returns the message of a panic.
 fn said(payload: &(dyn std::any::Any + Send)) -> &str {
     let text = payload.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("it does not say why")

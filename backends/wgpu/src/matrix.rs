@@ -1,10 +1,10 @@
-//! Which of the configurations of cooperative matrices that wgpu shows WGSL can say.
+//! The cooperative matrix configurations that wgpu reports and that WGSL can express.
 
 use mxprobe_api::{Error, Format, OperationId};
 use mxprobe_shaders::wgsl::{Kernel, cannot_say};
 use wgpu::CooperativeScalarType as Type;
 
-/// The operation of a configuration that wgpu shows, and its kernel where WGSL can say it.
+/// Returns the operation of a configuration that wgpu reports, and its kernel or the reason why WGSL cannot express it.
 pub(crate) fn operation(
     shown: &wgpu::CooperativeMatrixProperties,
     has_f16: bool,

@@ -1,25 +1,25 @@
-//! What the driver below wgpu says of an adapter and wgpu does not pass on: through Vulkan alone.
+//! Facts about an adapter that wgpu does not expose, queried from the driver directly; only for Vulkan.
 
 use mxprobe_api::Refusal;
 
-/// What a driver says.
+/// A driver's own description of an adapter.
 #[derive(Debug, Default)]
 pub(crate) struct Native {
     /// The version of the API that it offers.
     pub(crate) api_version: String,
-    /// A short name of the driver that does not change with its version: `mesa_radv`.
+    /// A short name of the driver, independent of its version: `mesa_radv`.
     pub(crate) driver_word: String,
-    /// The identity that a device has in every API, 16 bytes in hex (*specified*: `VkPhysicalDeviceIDProperties`).
+    /// The device's identity, the same in every API: 16 bytes in hex (*specified*: `VkPhysicalDeviceIDProperties`).
     pub(crate) device_uuid: String,
-    /// The feature `cooperativeMatrix`, which wgpu does not look at.
+    /// The feature `cooperativeMatrix`, which wgpu does not check.
     pub(crate) cooperative_matrix: bool,
-    /// How many configurations of cooperative matrices the driver lists.
+    /// The number of cooperative matrix configurations that the driver lists.
     pub(crate) configurations: usize,
-    /// Those that wgpu hides or WGSL cannot say, and why.
+    /// The configurations that wgpu hides or WGSL cannot express, with the reason.
     pub(crate) hidden: Vec<Refusal>,
 }
 
-/// Asks the driver below an adapter; `None` if it is not Vulkan.
+/// Queries the driver of an adapter; `None` if the adapter does not use Vulkan.
 #[cfg(target_vendor = "apple")]
 pub(crate) fn native(_: &wgpu::Adapter, _: &str) -> Option<Native> {
     None
@@ -36,7 +36,7 @@ mod vulkan {
 
     use super::Native;
 
-    /// `VkComponentTypeKHR` (*specified*: Vulkan 1.4), those that have a format.
+    /// The values of `VkComponentTypeKHR` (*specified*: Vulkan 1.4) that have a format here.
     const COMPONENTS: [(i32, Format); 11] = [
         (0, Format::F16),
         (1, Format::F32),
@@ -52,7 +52,7 @@ mod vulkan {
     ];
 
     pub(crate) fn native(adapter: &wgpu::Adapter, selector: &str) -> Option<Native> {
-        // SAFETY: nothing of the adapter is destroyed here; its handles are asked and forgotten while the guard lives.
+        // SAFETY: nothing of the adapter is destroyed here; its handles are used only while the guard lives.
         let hal = unsafe { adapter.as_hal::<wgpu::hal::api::Vulkan>() }?;
         let (shared, handle) = (hal.shared_instance(), hal.raw_physical_device());
         let instance = shared.raw_instance();
@@ -74,7 +74,8 @@ mod vulkan {
         let mut identity = vk::PhysicalDeviceIDProperties::default();
         let mut driver = vk::PhysicalDeviceDriverProperties::default();
         let mut all = vk::PhysicalDeviceProperties2::default().push_next(&mut identity).push_next(&mut driver);
-        // SAFETY: as above; both structures are core in Vulkan 1.2, chained to one that they extend, and outlive the call.
+        // SAFETY: as above; both structures are core in Vulkan 1.2, chained to one that they extend, and outlive the
+        // call.
         unsafe { instance.get_physical_device_properties2(handle, &mut all) };
         found.device_uuid = identity.device_uuid.iter().map(|byte| format!("{byte:02x}")).collect();
         found.driver_word = format!("{:?}", driver.driver_id).to_lowercase();
@@ -87,18 +88,18 @@ mod vulkan {
         }
         let mut feature = vk::PhysicalDeviceCooperativeMatrixFeaturesKHR::default();
         let mut features = vk::PhysicalDeviceFeatures2::default().push_next(&mut feature);
-        // SAFETY: as above; the extension is there, so that its structure may be chained.
+        // SAFETY: as above; the extension is present, so its structure may be chained.
         unsafe { instance.get_physical_device_features2(handle, &mut features) };
         found.cooperative_matrix = feature.cooperative_matrix == vk::TRUE;
         let functions = khr::cooperative_matrix::Instance::new(shared.entry(), instance);
-        // SAFETY: as above; the extension is there, so its function is.
+        // SAFETY: as above; the extension is present, so its function exists.
         let listed = unsafe { functions.get_physical_device_cooperative_matrix_properties(handle) }.unwrap_or_default();
         found.configurations = listed.len();
         found.hidden = listed.iter().enumerate().filter_map(|(at, each)| hidden(selector, at, each)).collect();
         Some(found)
     }
 
-    /// A configuration that wgpu or WGSL does without; `None` for one that both can say.
+    /// Returns the refusal of a configuration that wgpu or WGSL does not support; `None` for one that both support.
     fn hidden(selector: &str, at: usize, each: &vk::CooperativeMatrixPropertiesKHR<'_>) -> Option<Refusal> {
         let types = [each.a_type, each.b_type, each.c_type, each.result_type];
         let formats = types.map(|ty| COMPONENTS.iter().find(|(raw, _)| *raw == ty.as_raw()).map(|(_, format)| *format));

@@ -10,45 +10,45 @@ use wgpu::{BufferUsages, PollType};
 
 use crate::failure::{failure, not_opened};
 
-/// The largest buffer of one submission; more tiles than fit go in another one.
+/// The largest buffer of one submission; tiles that do not fit go into the next one.
 const CHUNK_BYTES: u64 = 16 << 20;
-/// The smallest buffer that memory is taken for, and the least that a chunk shrinks to when memory runs out.
+/// The smallest buffer that is allocated, and the smallest size to which a chunk shrinks when memory runs out.
 const SMALLEST_BUFFER_BYTES: u64 = 64 << 10;
-/// What the output holds before the device writes it; twice, because a result may be one of them.
+/// The bytes that the output is filled with before the device writes it; two, because a result may equal one of them.
 const SENTINELS: [u8; 2] = [0xaa, 0x55];
 
-/// What shows that the device moved memory at all.
+/// The size of the witness, a value whose copy shows that the device moved memory at all.
 const WITNESS_BYTES: u64 = 4;
 
-/// What wgpu reports from wherever it notices it.
+/// Errors that wgpu reports through callbacks.
 #[derive(Default)]
 struct Reports {
-    /// The first error that nobody took yet.
+    /// The first error not yet handled.
     error: Option<wgpu::Error>,
-    /// Why the device is lost.
+    /// The reason why the device is lost.
     lost: Option<String>,
 }
 
-/// What a shader is run on.
+/// A shader and its inputs.
 pub(crate) struct Work<'a> {
     /// The shader.
     pub(crate) source: &'a str,
-    /// The bytes of its first bindings.
+    /// The content of all bindings but the last, which is the output.
     pub(crate) inputs: &'a [&'a [u8]],
-    /// Bytes of one tile in each binding, the output's last; multiples of 4.
+    /// The number of bytes of one tile in each binding, the output's last; multiples of 4.
     pub(crate) tile_bytes: &'a [usize],
-    /// How many there are.
+    /// The number of tiles.
     pub(crate) tiles: usize,
 }
 
 pub(crate) struct Session {
     device: wgpu::Device,
     queue: wgpu::Queue,
-    /// By their source.
+    /// The pipelines built so far, by their source.
     pipelines: BTreeMap<String, wgpu::ComputePipeline>,
-    /// Those of the shader's bindings, and behind them the one that the host reads.
+    /// The buffers of the shader's bindings, followed by the one that the host reads.
     buffers: Vec<Option<wgpu::Buffer>>,
-    /// Four bytes that go the way of every output, new ones each time.
+    /// A four-byte buffer that is read back like any output, with fresh content each time.
     witness: wgpu::Buffer,
     passes: u32,
     reports: Arc<Mutex<Reports>>,
@@ -56,16 +56,16 @@ pub(crate) struct Session {
     max_buffer_bytes: u64,
     chunk_bytes: u64,
     timeout: Duration,
-    /// Why nothing more can be asked of it.
+    /// The error that made the session unusable.
     dead: Option<Error>,
-    /// A submission was given up on: the device may still use everything here.
+    /// Whether a submission was abandoned, so that the device may still be using these resources.
     in_flight: bool,
 }
 
 impl Drop for Session {
     fn drop(&mut self) {
         if self.in_flight {
-            // The last owner of a device waits for it, and that is what failed: it is left to the end of the process.
+            // Dropping the last owner of a device waits for the device, which is what failed; so it is leaked.
             std::mem::forget((self.device.clone(), self.queue.clone()));
         }
     }
@@ -77,8 +77,9 @@ impl Session {
         let (max_workgroups, binding) =
             (limits.max_compute_workgroups_per_dimension, limits.max_storage_buffer_binding_size);
         let max_buffer_bytes = binding.min(limits.max_buffer_size);
-        // SAFETY: the experimental feature asked for is that of cooperative matrices; its shaders here are compiled and
-        // checked by naga, read and write whole tiles inside of their buffers, and are tested on each driver there is.
+        // SAFETY: the only experimental feature requested is cooperative matrices; the shaders that use it are compiled
+        // and checked by naga, read and write whole tiles within their buffers, and are tested on each available
+        // driver.
         let experimental_features = unsafe { wgpu::ExperimentalFeatures::enabled() };
         let asked = adapter.request_device(&wgpu::DeviceDescriptor {
             label: Some("mxprobe"),
@@ -126,13 +127,13 @@ impl Session {
     /// Computes every tile, one workgroup each.
     ///
     /// # Errors
-    /// Also if the output of a tile still holds what was there before. After [`Error::is_device_lost`], and after a time
-    /// limit, every call fails.
+    /// [`Error::is_nothing_written`] if the output of a tile still holds its previous content. After
+    /// [`Error::is_device_lost`], and after a time limit has passed, every call fails.
     pub(crate) fn run(&mut self, work: &Work<'_>) -> Result<Vec<u8>, Error> {
         if let Some(error) = &self.dead {
             return Err(error.clone());
         }
-        // wgpu panics where a caller errs, and a driver's surprise may look to it like that.
+        // wgpu panics on caller errors, and unexpected behaviour of a driver may look like one.
         let ran = catch_unwind(AssertUnwindSafe(|| self.run_chunks(work)));
         let result =
             ran.unwrap_or_else(|payload| Err(Error::device_lost(format!("wgpu gave up: {}", crate::said(&*payload)))));
@@ -176,7 +177,7 @@ impl Session {
         Ok(output)
     }
 
-    /// Computes the tiles whose inputs lie in the buffers.
+    /// Computes the tiles whose inputs are in the buffers.
     fn chunk(
         &mut self,
         pipeline: &wgpu::ComputePipeline,
@@ -204,7 +205,7 @@ impl Session {
         )))
     }
 
-    /// Runs `count` workgroups over what is in the buffers, waits for them, and reads the output.
+    /// Runs `count` workgroups on the content of the buffers, waits for them, and reads the output.
     fn dispatch(
         &mut self,
         pipeline: &wgpu::ComputePipeline,
@@ -238,8 +239,8 @@ impl Session {
         }
         let (output, read_back) = (bound(bytes.len() - 1), bound(bytes.len()).clone());
         encoder.copy_buffer_to_buffer(output, 0, &read_back, 0, output_bytes);
-        // What was filled and what is read are two buffers: where no copy is made, the fill is not seen, but neither is
-        // the witness. Weyl's sequence does not come to 0 in 2^32 passes.
+        // The filled buffer is not the one that is read: if no copy is made, the fill is not seen, but neither is the
+        // witness. A Weyl sequence does not repeat within 2^32 passes.
         self.passes = self.passes.wrapping_add(0x9e37_79b9);
         let witness = self.passes.to_le_bytes();
         self.queue.write_buffer(&self.witness, 0, &witness);
@@ -281,7 +282,7 @@ impl Session {
         }
     }
 
-    /// The pipeline of a shader, built once.
+    /// Returns the pipeline of a shader, which is built once.
     fn pipeline(&mut self, source: &str) -> Result<wgpu::ComputePipeline, Error> {
         if let Some(pipeline) = self.pipelines.get(source) {
             return Ok(pipeline.clone());
@@ -302,7 +303,7 @@ impl Session {
         Ok(pipeline)
     }
 
-    /// Makes each buffer at least so large that `count` tiles fit.
+    /// Makes each buffer large enough for `count` tiles.
     fn reserve(&mut self, tile_bytes: &[usize], count: usize) -> Result<(), Error> {
         let last = tile_bytes.len() - 1;
         let sizes = tile_bytes.iter().map(|bytes| (bytes * count) as u64);
@@ -312,7 +313,7 @@ impl Session {
                 self.buffers.push(None);
             }
             let usage = match at {
-                // A kernel of other bindings may have used a buffer for another purpose.
+                // A kernel with other bindings may have used this buffer for another purpose.
                 at if at == last + 1 => BufferUsages::MAP_READ | BufferUsages::COPY_DST,
                 _ => BufferUsages::STORAGE | BufferUsages::COPY_DST | BufferUsages::COPY_SRC,
             };
@@ -329,7 +330,7 @@ impl Session {
         Ok(())
     }
 
-    /// What wgpu reported since it was last asked.
+    /// Returns the error that wgpu reported since the last check, if any.
     fn checked(&self, what: &str) -> Result<(), Error> {
         let mut reports = held(&self.reports);
         if let Some(lost) = &reports.lost {
@@ -340,6 +341,6 @@ impl Session {
 }
 
 fn held(reports: &Mutex<Reports>) -> std::sync::MutexGuard<'_, Reports> {
-    // A panic while it was held leaves two values, both valid.
+    // A panic while the lock was held leaves two values, both valid.
     reports.lock().unwrap_or_else(PoisonError::into_inner)
 }

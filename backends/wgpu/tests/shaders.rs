@@ -1,4 +1,4 @@
-//! Every shader compiles as wgpu compiles it, for Vulkan, Metal and Direct3D 12, without a GPU.
+//! Every shader compiles for Vulkan, Metal and Direct3D 12 in the way that wgpu compiles it, without a GPU.
 #![allow(missing_docs)]
 
 use mxprobe_api::Format;
@@ -22,7 +22,7 @@ fn compile(source: &str, formats: [Format; 2]) {
         let extension = bytes.windows(name.len()).any(|window| window == name);
         assert!(extension, "the SPIR-V does not declare its extension:\n{source}");
     }
-    // Neither Metal nor the HLSL of matrices: Metal has no f64, HLSL no cooperative matrix.
+    // Metal has no f64, and HLSL has no cooperative matrices.
     if !formats.contains(&Format::F64) {
         let options = msl::Options { lang_version: (2, 3), fake_missing_bindings: true, ..msl::Options::default() };
         let text = msl::write_string(&module, &info, &options, &msl::PipelineOptions::default());
@@ -61,6 +61,6 @@ fn every_function_compiles_for_every_api_that_has_its_formats() {
             compiled += 1;
         }
     }
-    // Of f16 and of f32 all that shaders have, of f64 one elementary function alone.
+    // All functions of shaders for f16 and f32; only one elementary function for f64.
     assert_eq!(compiled, 26 + 26 + 19);
 }

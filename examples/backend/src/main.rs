@@ -1,7 +1,7 @@
 //! `mxprobe` for one more kind of device: a systolic array, here computed by the CPU.
 //!
-//! Each of its cells takes a product of two bf16 and what comes from the cell before it, and rounds their sum once, to f32:
-//! d = fma(a7, b7, … fma(a0, b0, c)).
+//! Each of its cells multiplies two bf16, adds the output of the previous cell, and rounds the sum once, to f32: d =
+//! fma(a7, b7, … fma(a0, b0, c)).
 
 use std::{collections::BTreeMap, process::ExitCode};
 
@@ -21,7 +21,7 @@ impl Backend for Systolic {
         "systolic"
     }
 
-    /// A driver is asked here what there is; what cannot be used goes to `refusals`.
+    /// A real backend asks its driver here; devices that cannot be used go to `refusals`.
     fn discover(&self) -> Discovery {
         Discovery { devices: vec![Box::new(Array::new())], refusals: Vec::new() }
     }

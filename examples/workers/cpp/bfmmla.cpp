@@ -1,4 +1,4 @@
-// Arm's BFMMLA and BFDOT: products of bf16, added in f32. On an Arm CPU that has them, or in QEMU:
+// Arm's BFMMLA and BFDOT: products of bf16, added in f32. Runs on an Arm CPU that has them, or in QEMU:
 //
 //     scripts/emulators
 //     .emulators/aarch64-c++ -std=c++17 -O1 -march=armv8.6-a -o bfmmla examples/workers/cpp/bfmmla.cpp
@@ -7,7 +7,7 @@
 
 #include "mxprobe_worker.hpp"
 
-// D = A·B + C, 2×2. The instruction takes B by columns.
+// D = A·B + C, 2×2. The instruction takes B column by column.
 static void bfmmla(const mxprobe::tile &t) {
     std::uint16_t columns[8];
     for (int k = 0; k < 4; ++k)
@@ -17,7 +17,7 @@ static void bfmmla(const mxprobe::tile &t) {
     vst1q_f32(t.d<float>(), vbfmmlaq_f32(vld1q_f32(t.c<float>()), a, b));
 }
 
-// One lane of four: two products and c.
+// One of four lanes: two products and c.
 static void bfdot(const mxprobe::tile &t) {
     std::uint16_t a[4] = {}, b[4] = {};
     float d[2] = {t.c<float>()[0], 0};

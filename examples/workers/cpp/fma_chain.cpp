@@ -1,4 +1,4 @@
-// A chain of fused multiply-adds in f32, d = fma(a[k-1], b[k-1], … fma(a[0], b[0], c)), of bf16 and of f32 operands.
+// A chain of fused multiply-adds in f32, d = fma(a[k-1], b[k-1], … fma(a[0], b[0], c)), of bf16 or f32 operands.
 //
 //     c++ -std=c++17 -O1 -ffp-contract=off -o fma_chain examples/workers/cpp/fma_chain.cpp
 //     mxprobe --device 'exec:./fma_chain'

@@ -1,4 +1,4 @@
-// Puts a C++ program before mxprobe as a device. One header, C++17, no dependency, for Unix and Windows: copy it.
+// Makes a C++ program a device for mxprobe. One header, C++17, no dependencies, for Unix and Windows: copy it.
 //
 //     #include "mxprobe_worker.hpp"
 //
@@ -12,8 +12,8 @@
 //
 //     $ mxprobe --device 'exec:./my_program'
 //
-// An operation is named FAMILY.mMnNkK.D.A.B.C, formats last; `*` leaves a size to the user (`--shape MxNxK`). Elements of
-// fewer than 8 bits take one byte whose high bits are zero. What a function throws becomes the answer `failed`.
+// An operation is named FAMILY.mMnNkK.D.A.B.C, formats last; `*` leaves a size to the user (`--shape MxNxK`). Elements
+// of fewer than 8 bits take one byte whose high bits are zero. An exception becomes the answer `failed`.
 #ifndef MXPROBE_WORKER_HPP
 #define MXPROBE_WORKER_HPP
 
@@ -47,14 +47,14 @@
 
 namespace mxprobe {
 
-/// An exception for what a program cannot do: the answer `failed` with that kind of error (docs/protocol.md).
+/// Thrown for requests that cannot be answered: the answer `failed` with this kind of error (docs/protocol.md).
 struct failure : std::runtime_error {
     std::string kind;
     explicit failure(const std::string &message, const char *of_kind = "unsupported")
         : std::runtime_error(message), kind(of_kind) {}
 };
 
-/// The operands of one multiply-add, and the place of its result. All matrices are row-major.
+/// The operands of one multiply-add, and the memory for its result. All matrices are row-major.
 class tile {
 public:
     std::size_t m = 0, n = 0, k = 0;
@@ -80,7 +80,7 @@ using function = std::function<void(const tile &)>;
 
 namespace detail {
 
-/// Bytes of an element; 0 for a format that does not exist.
+/// The bytes of an element; 0 for an unknown format.
 inline std::size_t bytes_of(const std::string &format) {
     static const std::map<std::string, std::size_t> bytes = {
         {"f64", 8},  {"f32", 4},  {"tf32", 4}, {"xf32", 4},     {"f16", 2},      {"bf16", 2}, {"e4m3", 1}, {"e5m2", 1},
@@ -91,7 +91,7 @@ inline std::size_t bytes_of(const std::string &format) {
     return found == bytes.end() ? 0 : found->second;
 }
 
-/// A whole number without a sign; `npos` if the text is something else or too large.
+/// Parses an unsigned integer; `npos` if the text is something else or too large.
 inline std::size_t number_of(const std::string &digits) {
     std::size_t value = 0;
     for (const char digit : digits) {
@@ -110,7 +110,7 @@ inline std::vector<std::string> split(const std::string &text) {
     return words;
 }
 
-/// An operation's id: its words, and m, n and k, where 0 is free.
+/// An operation's id: its words, and m, n and k, where 0 means free.
 struct id {
     std::vector<std::string> words;
     std::size_t sizes[3] = {};
@@ -132,7 +132,7 @@ struct id {
         }
         for (std::size_t at = 2; at < words.size(); ++at) {
             if (at < 6 && bytes_of(words[at]) == 0)
-                throw failure("`" + text + "`: there is no format `" + words[at] + "`", "invalid");
+                throw failure("`" + text + "`: unknown format `" + words[at] + "`", "invalid");
             if (at >= 6 && words[at].compare(0, 5, "block") == 0 && at + 1 < words.size()) {
                 block = number_of(words[at].substr(5));
                 scale = words[at + 1];
@@ -143,7 +143,7 @@ struct id {
 
     bool has_free_sizes() const { return sizes[0] == 0 || sizes[1] == 0 || sizes[2] == 0; }
 
-    /// Whether a fixed id is this one, or this one with its free sizes fixed.
+    /// Whether a fixed id is this one, possibly with its free sizes fixed.
     bool matches(const id &fixed) const {
         if (words.size() != fixed.words.size() || fixed.has_free_sizes()) return false;
         for (std::size_t at = 0; at < words.size(); ++at)
@@ -154,10 +154,10 @@ struct id {
     }
 };
 
-/// A line of JSON, an object. Its strings, whole numbers and lists of these are kept, other members read and forgotten.
+/// A JSON object on one line. Its strings, integers and lists of these are kept; other members are discarded.
 class request {
 public:
-    /// Throws `failure` for what is not such a line.
+    /// Throws `failure` if the line is not a valid request.
     explicit request(const std::string &line) : text(line) {
         take('{');
         if (next() != '}') {
@@ -171,13 +171,13 @@ public:
         if (next() != '\0' || at != text.size()) wrong();
     }
 
-    /// A string, or nothing if there is none of that name.
+    /// A string; empty without a member of that name.
     std::string word(const char *key) const {
         const auto found = members.find(key);
         return found == members.end() ? std::string() : found->second.word;
     }
 
-    /// A whole number as a list of one, or a list of them.
+    /// An integer as a list of one, or a list of integers.
     std::vector<std::size_t> numbers(const char *key) const {
         const auto found = members.find(key);
         if (found == members.end()) return {};
@@ -200,7 +200,7 @@ private:
         throw failure("`" + text.substr(0, 80) + "` is not a request of mxprobe-device/1", "invalid");
     }
 
-    /// The next letter that is not a space; 0 at the end.
+    /// The next character that is not a space; 0 at the end.
     char next() {
         while (at < text.size() && std::strchr(" \t\r", text[at])) ++at;
         return at < text.size() ? text[at] : '\0';
@@ -223,7 +223,7 @@ private:
             const char *const from = "\"\\/bfnrt", *const to = "\"\\/\b\f\n\r\t";
             const char escape = ++at < text.size() ? text[at] : '\0';
             const char *const found = escape == '\0' ? nullptr : std::strchr(from, escape);
-            // No name in the protocol needs a letter that JSON writes as \u.
+            // No name in the protocol needs a character that JSON writes as \u.
             if (!found && (escape != 'u' || text.find_first_not_of("0123456789abcdefABCDEF", at + 1) < at + 5)) wrong();
             result += found ? to[found - from] : '?';
             at += found ? 0 : 4;
@@ -261,13 +261,13 @@ private:
     }
 };
 
-/// A text as JSON: bytes that are not UTF-8 become U+FFFD, line breaks and other control characters spaces.
+/// Quotes a text as JSON: invalid UTF-8 becomes U+FFFD; line breaks and other control characters become spaces.
 inline std::string quoted(const std::string &text) {
     std::string result = "\"";
     for (std::size_t at = 0, length = 1; at < text.size(); at += length) {
         const auto byte = [&](std::size_t next) { return static_cast<unsigned char>(text[at + next]); };
         const unsigned char first = byte(0);
-        // Overlong forms, surrogates and what lies above U+10FFFF show in the second byte.
+        // Overlong forms, surrogates and values above U+10FFFF are detected by the second byte.
         const unsigned char low = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
         const unsigned char high = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
         length = first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
@@ -282,8 +282,8 @@ inline std::string quoted(const std::string &text) {
     return result + '"';
 }
 
-/// Standard input and output of the protocol. From its construction on, what a library prints goes to standard error, and
-/// what it reads is empty: neither may meet the protocol's bytes.
+/// The protocol's standard input and output. Once constructed, output that a library prints goes to standard error, and
+/// its input is empty, so that neither can mix with the protocol's bytes.
 class streams {
 public:
     streams() {
@@ -297,12 +297,12 @@ public:
         in = dup(0), out = dup(1);
         const int nothing = open("/dev/null", O_RDONLY);
         dup2(nothing, 0), dup2(2, 1), close(nothing);
-        // A reader that is gone shows when an answer is written.
+        // A closed reader is noticed when an answer is written.
         std::signal(SIGPIPE, SIG_IGN);
 #endif
     }
 
-    /// The next line without its end; `false` at the end of the input.
+    /// Reads the next line without its newline; `false` at the end of the input.
     bool line(std::string &text) {
         text.clear();
         while (at < buffer.size() || fill()) {
@@ -361,21 +361,21 @@ using bytes = std::vector<unsigned char>;
 
 } // namespace detail
 
-/// A device: a name for people, and operations.
+/// A device: a display name and operations.
 class device {
 public:
-    /// A name for programs: the same wherever the same kind of device is.
+    /// A name for programs: identical for all devices of the same kind.
     std::string fingerprint;
     /// `hardware`, `software` or `model`.
     std::string kind = "software";
-    /// The version of the library or driver behind it.
+    /// The version of the underlying library or driver.
     std::string version;
 
     explicit device(std::string for_people, std::string selector = "0")
         : name(std::move(for_people)), selector_(std::move(selector)) {}
 
-    /// Adds an operation. `compute` writes D of one tile. `scope`: who computes a tile together, such as `thread`;
-    /// `instruction`: the mnemonic behind it.
+    /// Adds an operation. `compute` writes D of one tile. `scope`: what computes a tile together, such as `thread`;
+    /// `instruction`: the mnemonic of the underlying instruction.
     void add(const std::string &id, function compute, const std::string &scope = "",
              const std::string &instruction = "") {
         std::string described = "{\"id\":" + detail::quoted(id);
@@ -399,7 +399,7 @@ public:
         return text + "]}";
     }
 
-    /// D of a batch of tiles.
+    /// Computes D of a batch of tiles.
     detail::bytes execute(const std::string &text, std::size_t tiles, const std::vector<detail::bytes> &parts) const {
         const detail::id fixed(text);
         for (const auto &one : operations)
@@ -435,7 +435,7 @@ private:
                 throw failure(std::to_string(parts[at].size()) + " bytes were sent for " + std::to_string(tiles) +
                               " tiles of " + std::to_string(sizes[at]) + " bytes", "invalid");
         const std::size_t result = one.m * one.n * bytes(2);
-        // An element that is not written is a NaN, not a zero.
+        // An element that is not written reads as NaN, not as zero.
         detail::bytes d(tiles * result, 0xff);
         for (std::size_t at = 0; at < tiles; ++at) {
             for (std::size_t part = 0; part < parts.size(); ++part)
@@ -462,7 +462,7 @@ inline int serve(const std::vector<device> &devices) {
             const detail::request request(line);
             std::vector<detail::bytes> parts;
             for (const std::size_t size : request.numbers("bytes")) {
-                // Without room for an operand the rest of the stream could not be understood: this ends the process.
+                // Without memory for an operand, the rest of the stream cannot be understood: end the process.
                 parts.push_back([size]() noexcept { return detail::bytes(size); }());
                 if (!streams.exactly(parts.back())) return 0;
             }
@@ -477,12 +477,12 @@ inline int serve(const std::vector<device> &devices) {
                 for (const device &one : devices) answer += (&one == &devices[0] ? "" : ",") + one.described();
                 answer += "]";
             } else if (!meant) {
-                throw failure("there is no device `" + selector + "`", "invalid");
+                throw failure("unknown device `" + selector + "`", "invalid");
             } else if (ask == "open") {
                 answer = "{\"answer\":\"opened\",\"device\":" + meant->described();
             } else if (ask == "execute") {
                 const auto tiles = request.numbers("tiles");
-                if (tiles.size() != 1) throw failure("`execute` names a number of tiles", "invalid");
+                if (tiles.size() != 1) throw failure("`execute` needs a number of tiles", "invalid");
                 part = meant->execute(request.word("operation"), tiles[0], parts);
                 answer = "{\"answer\":\"done\",\"bytes\":[" + std::to_string(part.size()) + "]";
             } else {
@@ -495,7 +495,7 @@ inline int serve(const std::vector<device> &devices) {
         } catch (const std::exception &error) {
             answer = failed(error.what(), "driver");
         } catch (...) {
-            answer = failed("an exception that has no text", "driver");
+            answer = failed("an exception without a message", "driver");
         }
         answer += "}\n";
         if (!streams.write(answer.data(), answer.size()) || !streams.write(part.data(), part.size())) return 1;

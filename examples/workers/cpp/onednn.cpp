@@ -1,4 +1,5 @@
-// oneDNN's matrix product of bf16 and of f32 on this CPU, C added by its post-operation `sum`. oneDNN chooses how.
+// oneDNN's matrix product of bf16 and of f32 on this CPU, with C added by its post-operation `sum`. oneDNN chooses the
+// kernel.
 //
 //     python3 -m venv onednn && onednn/bin/pip install onednn-cpu-gomp==2023.2.0 onednn-devel-cpu-gomp==2023.2.0
 //     c++ -std=c++17 -O1 -I onednn/include -o matmul examples/workers/cpp/onednn.cpp -L onednn/lib -l:libdnnl.so.3
@@ -21,7 +22,7 @@ static void matmul(const mxprobe::tile &t, type operands) {
     sum.append_sum(1.0f);
     dnnl::primitive_attr attributes;
     attributes.set_post_ops(sum);
-    // It adds to what D holds.
+    // The post-operation adds to the contents of D.
     std::memcpy(t.d<float>(), t.c<float>(), t.m * t.n * sizeof(float));
     const auto at = [](const dnnl::memory::desc &of, const void *data) {
         return dnnl::memory(of, engine, const_cast<void *>(data));

@@ -1,13 +1,13 @@
-// The matrix unit of Tenstorrent's Wormhole and Blackhole, as their simulator computes it. TTSIM is the absolute path of a
-// checkout of https://github.com/tenstorrent/ttsim; release_bh instead of release_wh makes it a Blackhole:
+// The matrix unit of Tenstorrent's Wormhole and Blackhole, as their simulator computes it. TTSIM is the absolute path
+// of a checkout of https://github.com/tenstorrent/ttsim; release_bh instead of release_wh simulates a Blackhole:
 //
 //     (cd $TTSIM && ./make.py src/_out/release_wh/libttsim.so)
 //     c++ -std=c++17 -O2 -o ttsim examples/workers/cpp/ttsim.cpp $TTSIM/src/_out/release_wh/libttsim.so
 //     mxprobe run --device 'exec:./ttsim'
 //
-// The program is a driver of that chip. Over PCIe it writes operands into the memory of one Tensix tile, has the tile's
-// first RISC-V core issue the instructions that load registers and multiply, and reads the result from the registers.
-// Instructions and registers: https://github.com/tenstorrent/tt-isa-documentation
+// The program is a driver for that chip. Over PCIe it writes operands into the memory of one Tensix tile, has the
+// tile's first RISC-V core issue the instructions that load registers and multiply, and reads the result from the
+// registers. Instructions and registers: https://github.com/tenstorrent/tt-isa-documentation
 #include "mxprobe_worker.hpp"
 
 extern "C" {
@@ -20,12 +20,12 @@ void libttsim_pci_mem_wr_bytes(std::uint64_t address, const void *from, std::uin
 
 using u32 = std::uint32_t;
 
-// Addresses in the tile: memory from 0 on, then registers. The host reaches both through windows of BAR 0.
+// Addresses in the tile: memory starts at 0, followed by registers. The host accesses both through windows of BAR 0.
 constexpr u32 MAILBOX = 0x1000, A = 0x4000, B = 0x5000, C = 0x6000;
 constexpr u32 DEBUG = 0xffb12000, INSTRUCTIONS = 0xffe50000, CONFIGURATION = 0xffef0000;
 
-// The RISC-V core's program. It waits until the mailbox holds a count, makes that many stores, whose addresses and values
-// follow the count, and clears it.
+// The RISC-V core's program. It waits until the mailbox holds a count, performs that many stores, whose addresses and
+// values follow the count, and clears it.
 constexpr u32 FIRMWARE[] = {
     0x000012b7,             // lui  x5, 1
     0x0002a303, 0xfe030ee3, // lw   x6, 0(x5); beq x6, x0, -4
@@ -50,8 +50,8 @@ public:
         write(0, FIRMWARE, sizeof FIRMWARE);
         put(MAILBOX, 0);
         put(DEBUG + 0x1b0, 0x47000); // takes the first core out of reset
-        put(DEBUG + 0x60, 1);        // lets registers be read
-        // Address modes: after an instruction, 0 returns to the first fidelity phase and 1 goes on to the next.
+        put(DEBUG + 0x60, 1);        // makes registers readable
+        // Address modes: after an instruction, 0 returns to the first fidelity phase and 1 advances to the next.
         set_thread(is_blackhole ? 28 : 23, 1 << 15);
         set_thread(is_blackhole ? 29 : 24, 1 << 13);
         run();
@@ -72,8 +72,8 @@ public:
     void issue(u32 opcode, u32 operands) { store(INSTRUCTIONS, opcode << 24 | operands); }
     void set_thread(u32 index, u32 value) { issue(0xb2, index << 16 | value); } // SETC16
 
-    // Has the core make the stores so far. The simulator ends an instruction before the core's next store, so that nothing
-    // here waits for the unpackers, as a program for silicon must.
+    // Makes the core perform the stores so far. The simulator completes an instruction before the core's next store, so
+    // that nothing here waits for the unpackers, as a program for silicon must.
     void run() {
         write(MAILBOX + 16, stores.data(), 4 * stores.size());
         put(MAILBOX, static_cast<u32>(stores.size() / 2));
@@ -124,9 +124,9 @@ private:
 
 enum format : u32 { F32 = 0, F16 = 1, TF32 = 4, BF16 = 5, E5M2 = 10 };
 
-// D = A·B + C, where A is 8×16 and B 16×16: one MVMUL for each of the first `phases` fidelity phases. A phase multiplies part
-// of each significand: phase 0 the highest 7 bits of A's by the highest 5 of B's, 1 takes the next 5 of B's instead, 2 the
-// lowest 4 of A's, 3 both.
+// D = A·B + C, where A is 8×16 and B 16×16: one MVMUL for each of the first `phases` fidelity phases. A phase
+// multiplies part of each significand: phase 0 the highest 7 bits of A's by the highest 5 of B's, phase 1 takes the
+// next 5 of B's instead, phase 2 the lowest 4 of A's, phase 3 both.
 static void mvmul(chip &chip, const mxprobe::tile &t, format ab, format d, u32 phases) {
     const u32 in = ab == TF32 ? F32 : ab, width = ab == TF32 ? 4 : ab == E5M2 ? 1 : 2;
     chip.write(A, t.a<void>(), 128 * width);
@@ -136,7 +136,7 @@ static void mvmul(chip &chip, const mxprobe::tile &t, format ab, format d, u32 p
     const auto formats = [&](format source) { chip.configure(1, source << 17 | source << 21 | d << 25 | (d == F32) << 29); };
     if (d == F32) {
         chip.unpack(0, C, 128, F32, F32, true);
-    } else { // into Dst by way of SrcA
+    } else { // into Dst via SrcA
         formats(d);
         chip.unpack(0, C, 128, d, d);
         chip.issue(0x12, 2 << 12); // MOVA2D
@@ -149,7 +149,7 @@ static void mvmul(chip &chip, const mxprobe::tile &t, format ab, format d, u32 p
     for (u32 phase = 1; phase < phases; ++phase) chip.issue(0x26, mode_1); // MVMUL
     chip.issue(0x26, release_operands);                                   // MVMUL
     chip.run();
-    // Dst holds sign, fraction and exponent in this order, the low half of f32 eight rows further down.
+    // Dst holds sign, fraction and exponent in this order; the low half of f32 is eight rows further down.
     const u32 exponent = d == F16 ? 5 : 8, fraction = 15 - exponent;
     for (u32 at = 0; at < 128; at += 2) {
         const u32 high = chip.dst(at / 16, at % 16 / 2), low = d == F32 ? chip.dst(8 + at / 16, at % 16 / 2) : 0;

@@ -1,4 +1,4 @@
-"""Puts Python callables before mxprobe as a device. One file, standard library only: copy it beside your program.
+"""Makes Python callables a device for mxprobe. One file, standard library only: copy it next to your program.
 
     from mxprobe_worker import Device, Operation, serve
 
@@ -11,9 +11,10 @@
 
 An operation is named FAMILY.mMnNkK.D.A.B.C, formats last; `*` leaves a size to the user (`--shape MxNxK`).
 
-What a callable receives: with NumPy, arrays of the formats' types; bf16, fp8 and narrower ones as `ml_dtypes` has them if
-it is installed, else as their bits in unsigned integers. Without NumPy, memoryviews of two dimensions. What it returns:
-the same for D, in D's type and shape; or its bytes, row-major and little-endian. An exception becomes the answer `failed`.
+With NumPy, a callable receives arrays of the formats' types; bf16, fp8 and narrower formats have `ml_dtypes` types if
+it is installed, otherwise they are bits in unsigned integers. Without NumPy, it receives two-dimensional memoryviews.
+It returns the same for D, in D's type and shape, or its bytes, row-major and little-endian. An exception becomes the
+answer `failed`.
 """
 
 import json
@@ -35,8 +36,8 @@ __all__ = ["Device", "Operation", "serve"]
 
 PROTOCOL = "mxprobe-device/1"
 
-# Format: bytes of an element, NumPy's type, ml_dtypes' type, memoryview's code. Elements of less than 8 bits take one
-# byte, whose high bits are zero; tf32 and xf32 are f32 whose low 13 bits mean nothing.
+# Format: bytes per element, NumPy's type, ml_dtypes' type, memoryview's code. Elements of less than 8 bits take one
+# byte whose high bits are zero; tf32 and xf32 are f32 whose low 13 bits have no meaning.
 FORMATS = {
     "f64": (8, "float64", None, "d"),
     "f32": (4, "float32", None, "f"),
@@ -64,10 +65,10 @@ FORMATS = {
 
 
 class Operation:
-    """One multiply-add: D = function(A, B, C), and the scales of A and of B after C if its id names block scales.
+    """One multiply-add: D = function(A, B, C), with the scales of A and of B after C if its id names block scales.
 
-    `function` computes one tile. With `batch=True` it computes all tiles of a request at once: its arrays have one more
-    dimension in front, the tile. With `bits=True` it receives and returns bits in unsigned integers, whatever the formats.
+    `function` computes one tile. With `batch=True` it computes all tiles of a request: its arrays have the tile as
+    an additional first dimension. With `bits=True` it receives and returns bits in unsigned integers, for any format.
     """
 
     def __init__(self, id, function, *, batch=False, bits=False, scope=None, instruction=None):
@@ -89,7 +90,7 @@ class Operation:
         self._block, self._scale = (int(scale[1]), scale[2]) if scale else (None, None)
 
     def sizes_of(self, id):
-        """m, n and k of a fixed id, or None if it names another operation."""
+        """m, n and k of a fixed id; None if it belongs to another operation."""
         words = id.split(".")
         sizes = re.fullmatch(r"m(\d+)n(\d+)k(\d+)", words[1]) if len(words) == len(self._words) else None
         if not sizes or words[:1] + words[2:] != self._words[:1] + self._words[2:]:
@@ -99,7 +100,7 @@ class Operation:
         return tuple(int(size) for size in sizes.groups())
 
     def run(self, sizes, tiles, parts):
-        """The bytes of D of a batch of tiles."""
+        """Computes the bytes of D of a batch of tiles."""
         m, n, k = sizes
         d, a, b, c = self._words[2:6]
         operands = [(a, m, k), (b, k, n), (c, m, n)]
@@ -157,8 +158,8 @@ class Operation:
 
 
 class Device:
-    """A name for people and operations. `fingerprint`: a name for programs, the same wherever the same kind of device is;
-    `kind`: `hardware`, `software` or `model`; `version`: of the library behind it; `properties`: words worth keeping."""
+    """A display name and operations. `fingerprint`: a name for programs, identical for all devices of the same kind;
+    `kind`: `hardware`, `software` or `model`; `version`: of the underlying library; `properties`: details to record."""
 
     def __init__(self, name, operations, *, selector="0", fingerprint=None, kind="software", version=None, properties=None):
         self.operations, self.selector = list(operations), selector
@@ -173,7 +174,7 @@ class Device:
 
 
 class ProtocolError(Exception):
-    """A request that is not answered, and the kind of the error."""
+    """The error for a request that cannot be answered, with its kind."""
 
     def __init__(self, message, kind="invalid"):
         super().__init__(message)
@@ -181,7 +182,7 @@ class ProtocolError(Exception):
 
 
 def serve(devices):
-    """Answers mxprobe's requests about a device, or several, until standard input closes."""
+    """Answers mxprobe's requests about one or several devices until standard input closes."""
     devices = [devices] if isinstance(devices, Device) else list(devices)
     requests, answers = _streams()
     while True:
@@ -197,7 +198,7 @@ def serve(devices):
             if parts is None:
                 return
             answer, part = _answer(devices, request, parts)
-        except Exception as error:  # whatever the callable raises is its answer
+        except Exception as error:  # an exception of the callable becomes the answer
             if not isinstance(error, ProtocolError):
                 traceback.print_exc()
             answer = {"answer": "failed", "kind": _kind(error), "message": _one_line(error)}
@@ -211,8 +212,8 @@ def serve(devices):
 
 
 def _streams():
-    """Standard input and output of the protocol. From now on what a library prints goes to standard error, and what it
-    reads is empty: neither may meet the protocol's bytes."""
+    """The protocol's standard input and output. From now on, output that a library prints goes to standard error, and
+    its input is empty, so that neither can mix with the protocol's bytes."""
     sys.stdout.flush()
     given, taken = os.dup(0), os.dup(1)
     nothing = os.open(os.devnull, os.O_RDONLY)
@@ -236,13 +237,13 @@ def _request(line):
 
 
 def _parts(stream, lengths):
-    """Parts of these lengths, to be written to as well; None if the stream ends before."""
+    """Reads parts of these lengths into writable memory; None if the stream ends early."""
     parts = []
     for length in lengths:
         try:
             part = bytearray(length)
         except (MemoryError, OverflowError):
-            # The rest of the stream could not be understood.
+            # The rest of the stream cannot be understood.
             sys.exit(f"no memory for an operand of {length} bytes")
         if stream.readinto(part) != length:
             return None
@@ -258,14 +259,14 @@ def _answer(devices, request, parts):
         return {"answer": "found", "protocol": PROTOCOL, "devices": [device.described for device in devices]}, None
     device = next((device for device in devices if device.selector == request.get("device")), None)
     if device is None:
-        raise ProtocolError(f"there is no device `{request.get('device')}`")
+        raise ProtocolError(f"unknown device `{request.get('device')}`")
     if ask == "open":
         return {"answer": "opened", "device": device.described}, None
     if ask != "execute":
         raise ProtocolError(f"this program does not answer `{ask}`", "unsupported")
     id, tiles = request.get("operation"), request.get("tiles")
     if not isinstance(id, str) or type(tiles) is not int or tiles < 0:
-        raise ProtocolError("`execute` names an operation and a number of tiles")
+        raise ProtocolError("`execute` needs an operation and a number of tiles")
     for operation in device.operations:
         sizes = operation.sizes_of(id)
         if sizes:
@@ -276,7 +277,7 @@ def _answer(devices, request, parts):
 def _tile_of(array, tile):
     if numpy:
         return array[tile]
-    # A memoryview of several dimensions cannot be sliced to fewer.
+    # A memoryview of several dimensions cannot be sliced to fewer dimensions.
     _, rows, columns = array.shape
     size = rows * columns * array.itemsize
     return array.cast("B")[tile * size : (tile + 1) * size].cast(array.format, (rows, columns))

@@ -1,4 +1,4 @@
-"""NumPy's matrix product, f32, behind mxprobe: `a @ b`, which is OpenBLAS's sgemm in the wheels, and then `+ c`.
+"""NumPy's f32 matrix product as a device: `a @ b`, which is OpenBLAS's sgemm in the wheels, and then `+ c`.
 
     mxprobe --device 'exec:python3 examples/workers/python/numpy_matmul.py'
 """
@@ -9,7 +9,7 @@ from mxprobe_worker import Device, Operation, serve
 
 
 def matmul(a, b, c):
-    with numpy.errstate(all="ignore"):  # overflow and NaN are among the questions
+    with numpy.errstate(all="ignore"):  # overflow and NaN are tested too
         return a @ b + c
 
 

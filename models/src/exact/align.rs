@@ -1,4 +1,4 @@
-//! Terms on a grid.
+//! Aligning terms on a grid.
 
 use dashu_int::{IBig, UBig, ops::BitTest};
 
@@ -14,7 +14,7 @@ pub(super) struct Aligned {
     pub(super) term: Finite,
 }
 
-/// A term as a whole number of `2^unit`.
+/// Aligns a term to a whole number of `2^unit`.
 pub(super) fn align(term: &Finite, unit: i32, below: Below) -> IBig {
     let signed = |magnitude: UBig| if term.negative { -IBig::from(magnitude) } else { IBig::from(magnitude) };
     let shift = term.lsb - unit;

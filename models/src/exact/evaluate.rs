@@ -1,4 +1,4 @@
-//! A dot, addition after addition: its terms, and what NaN and infinities among them make of it.
+//! Evaluating a dot, addition by addition: collecting the terms, and resolving NaN and infinities among them.
 
 use mxprobe_api::OperationId;
 
@@ -23,20 +23,20 @@ pub struct Dot<'a> {
     pub b: &'a [u64],
     /// One element of C.
     pub c: u64,
-    /// Scales of A and of B, one a block of k, where the operation has them.
+    /// Scales of A and of B, one per block of k, if the operation has them.
     pub scales: Option<(&'a [u64], &'a [u64])>,
 }
 
-/// d of one dot, bit for bit, by integer arithmetic of unbounded width.
+/// Computes d of one dot, bit for bit, by integer arithmetic of unbounded width.
 ///
 /// # Panics
-/// If `plan` is not one of `unit` for the operation's k, or the dot has fewer products than it.
+/// If `plan` is not a plan of `unit` for the operation's k, or the dot has fewer products than the plan.
 #[must_use]
 pub fn evaluate(adders: &[Adder], unit: &Unit, plan: &Plan, id: &OperationId, dot: Dot<'_>) -> u64 {
     evaluate_observed(adders, unit, plan, id, dot, &mut ())
 }
 
-/// As [`evaluate`], and tells `observer` every step.
+/// Like [`evaluate`], and reports every step to `observer`.
 pub(crate) fn evaluate_observed(
     adders: &[Adder],
     unit: &Unit,
@@ -150,7 +150,7 @@ pub(super) fn add(
     sum(adder, &terms, group_scales.as_ref(), observer)
 }
 
-/// A product that this adder's multiplier cannot hold.
+/// Replaces a product that overflows this adder's multiplier by an infinity.
 fn overflowed(adder: &Adder, value: Value) -> Value {
     match value {
         Value::Finite(finite) if adder.product_overflow && finite.leading().is_some_and(|leading| leading >= 128) => {

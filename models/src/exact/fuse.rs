@@ -1,4 +1,4 @@
-//! One addition on its own, outside of a unit's tree.
+//! A single addition, outside a unit's tree.
 
 use mxprobe_api::Format;
 
@@ -19,11 +19,11 @@ pub(crate) type Bits = (Format, u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fused(pub(crate) Bits, pub(crate) Option<Bits>);
 
-/// The sum of some terms, bit for bit as the adder rounds it, in its format; `observer` is told every step, the i-th term being
-/// product or node i.
+/// Adds the terms as the adder does and returns bits in its format. Reports every step to `observer`, the i-th term
+/// being product or node i.
 ///
 /// # Panics
-/// If the adder gives no format.
+/// If the adder has no output format.
 pub(crate) fn fuse(adder: &Adder, terms: &[Fused], observer: &mut impl Observer) -> u64 {
     let number = |(format, bits): Bits| read(format, bits);
     let numbers: Vec<Number> = terms.iter().map(|term| number(term.0)).collect();

@@ -1,4 +1,4 @@
-//! Numbers on their way through a tree, and why one is NaN.
+//! Intermediate numbers of a tree, and the causes of NaN.
 
 use dashu_int::{UBig, ops::BitTest};
 use mxprobe_api::{Decoded, Format};
@@ -9,14 +9,14 @@ use crate::{
     model::Flush,
 };
 
-/// A number on its way through the tree.
+/// An intermediate number of a tree.
 #[derive(Clone, Debug)]
 pub(super) enum Number {
     /// In a format: an operand, c or a rounded result.
     Bits { format: Format, bits: u64, value: Value },
     /// An unrounded sum.
     Wide(Value),
-    /// An unrounded sum that is NaN, and why.
+    /// An unrounded sum that is NaN, with its causes.
     WideNan(NanCauses),
 }
 
@@ -44,7 +44,7 @@ impl Value {
     }
 }
 
-/// `±magnitude · 2^lsb`. The exponent is the one it is aligned by; a true zero has none.
+/// `±magnitude · 2^lsb`. The exponent is the one used for alignment; a true zero has none.
 #[derive(Clone, Debug)]
 pub(super) struct Finite {
     pub(super) negative: bool,
@@ -61,7 +61,7 @@ impl Number {
         }
     }
 
-    /// A subnormal value of a floating format.
+    /// Whether it is a subnormal value of a floating format.
     pub(super) fn is_subnormal(&self) -> bool {
         let Self::Bits { format, value: Value::Finite(finite), .. } = self else { return false };
         let length = UBig::ONE << format.fraction_bits() as usize;
@@ -126,7 +126,7 @@ pub(super) struct Operands {
     pub(super) scales: Option<(Number, Number)>,
 }
 
-/// The product of operands, or NaN with whether an operand was one.
+/// Multiplies the operands and their scales. The result is NaN if one of them is NaN, and for Inf·0.
 pub(super) fn multiply(operands: &Operands) -> Value {
     let mut factors = vec![operands.a.value(), operands.b.value()];
     if let Some((a, b)) = &operands.scales {
@@ -159,7 +159,8 @@ pub(super) fn multiply(operands: &Operands) -> Value {
     }
 }
 
-/// Why a result is NaN: the first number of each cause. An unrounded sum hands them on, for the adder that rounds to choose.
+/// Why a result is NaN: the first number of each cause. An unrounded sum passes them on, so that the adder that rounds
+/// can choose.
 #[derive(Clone, Debug, Default)]
 pub(super) struct NanCauses {
     pub(super) operand: Option<Box<Number>>,
@@ -168,7 +169,7 @@ pub(super) struct NanCauses {
 }
 
 impl NanCauses {
-    /// Whether an operand is NaN.
+    /// Records the first NaN among the operands and their scales, if any, and says whether there is one.
     pub(super) fn note_operands(&mut self, operands: &Operands) -> bool {
         let scales = operands.scales.iter().flat_map(|(a, b)| [a, b]);
         let mut numbers = [&operands.a, &operands.b].into_iter().chain(scales);
@@ -209,8 +210,8 @@ impl NanCauses {
     }
 }
 
-/// A NaN in another format: sign and payload kept, payload at the top of the fraction, quiet bit set; `otherwise` where
-/// either format has no payload.
+/// Converts a NaN to another format: keeps sign and payload, aligns the payload to the top of the fraction and sets the
+/// quiet bit. Returns `otherwise` if either format has no payload.
 fn quieted(number: &Number, to: Format, otherwise: u64) -> u64 {
     let Number::Bits { format, bits, .. } = number else { return otherwise };
     let (Decoded::Nan { negative, payload }, Some(encoding)) = (format.decode(*bits), to.as_float()) else {

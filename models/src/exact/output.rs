@@ -1,4 +1,4 @@
-//! A sum in the format of its adder.
+//! Rounding a sum to the format of its adder.
 
 use dashu_int::{UBig, ops::BitTest};
 use mxprobe_api::{Encoding, FloatEncoding, Format, Rounding, Subnormals};
@@ -52,7 +52,7 @@ pub(crate) fn cut_encoding(format: Format, fraction_bits: u32) -> FloatEncoding 
     FloatEncoding { fraction_bits, unread_bits, ..encoding }
 }
 
-/// The magnitude in 128 bits; where it is longer, its top 126 and a bit that says whether any other is set.
+/// The magnitude in 128 bits. A longer one becomes its top 126 bits and a sticky bit for the rest.
 fn narrowed(finite: &Finite) -> (u128, i32) {
     let excess = finite.magnitude.bit_len().saturating_sub(126);
     let top = finite.magnitude.clone() >> excess;

@@ -1,4 +1,4 @@
-//! What an observer is told of the evaluation of a dot, step by step.
+//! The steps that an observer sees while a dot is evaluated.
 
 use std::fmt;
 
@@ -7,18 +7,18 @@ use mxprobe_api::{Decoded, Format};
 
 use crate::tree::Term;
 
-/// Told what happens inside a dot while the exact evaluator computes it.
+/// Receives the steps of a dot while the exact evaluator computes it.
 pub trait Observer {
-    /// One step; whoever does not want it does not call `step`, and it is not built.
+    /// Receives one step. An observer that does not need it does not call `step`, so that it is never built.
     fn observe(&mut self, step: impl FnOnce() -> Step);
 }
 
-/// Looks away.
+/// Ignores every step.
 impl Observer for () {
     fn observe(&mut self, _: impl FnOnce() -> Step) {}
 }
 
-/// One step of the evaluation of a dot, in the order in which they happen.
+/// One step of the evaluation of a dot. Steps are observed in the order in which they happen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     /// A fused addition begins: the index of its node in the plan, and of its adder in the model.
@@ -28,19 +28,19 @@ pub enum Step {
         /// The adder.
         adder: usize,
     },
-    /// What one term is worth, exactly.
+    /// The exact value of one term.
     Term {
-        /// Where it comes from.
+        /// Its origin.
         term: Term,
-        /// Its value; a NaN for Inf·0 too.
+        /// Its value; Inf·0 is a NaN too.
         value: Value,
-        /// The exponent it is aligned by where products count as the sum of their operands' exponents; a zero has none.
+        /// The exponent used for alignment if a product's exponent is the sum of its operands'; a zero has none.
         exponent: Option<i32>,
     },
     /// NaN or infinities decide the result; nothing is aligned.
     Special,
-    /// The grid: the exponent of the lowest bit kept, and the largest exponent that it hangs from; none where every bit
-    /// of every term is kept.
+    /// The grid: the exponent of the lowest bit kept, and the largest exponent, from which it follows; `None` if every
+    /// bit of every term is kept.
     Grid {
         /// The exponent of the lowest bit kept.
         unit: i32,
@@ -49,30 +49,30 @@ pub enum Step {
     },
     /// A value too small for this adder to count.
     Ignored {
-        /// Where it comes from.
+        /// Its origin.
         term: Term,
     },
-    /// What is left of a term on the grid.
+    /// A term on the grid.
     Aligned {
-        /// Where it comes from.
+        /// Its origin.
         term: Term,
-        /// What is added.
+        /// The part that is added.
         kept: Exact,
     },
-    /// The sum of what was kept.
+    /// The sum of the parts that were kept.
     Sum(Exact),
-    /// What is left of the sum where it wraps: there are so many carry bits.
+    /// The sum after it wrapped to the available carry bits.
     Wrapped {
         /// Carry bits.
         carry_bits: u32,
-        /// What is left.
+        /// The wrapped sum.
         value: Exact,
     },
     /// The sum times the scales of its block.
     Scaled(Exact),
-    /// What is left of the sum once it is normalised and cut.
+    /// The sum after it was normalised and cut.
     Cut(Exact),
-    /// The result handed on unrounded.
+    /// The result, passed on unrounded.
     Unrounded(Value),
     /// The result in a format.
     Rounded {
@@ -83,7 +83,7 @@ pub enum Step {
     },
 }
 
-/// A value on its way through a tree.
+/// An intermediate value of a tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
     /// Not a number.
@@ -137,8 +137,8 @@ impl Exact {
         self.negative
     }
 
-    /// What is missing of it in `kept`, without its sign: |self| − |kept|, where `kept` has the sign of `self` or is 0;
-    /// negative where `kept` is larger in magnitude. `None` where the signs differ.
+    /// The part of its magnitude that `kept` lacks: |self| − |kept|, where `kept` is 0 or has the sign of `self`.
+    /// Negative if `kept` is larger in magnitude; `None` if the signs differ.
     #[must_use]
     pub fn lost(&self, kept: &Self) -> Option<Self> {
         if !kept.is_zero() && kept.negative != self.negative {
@@ -160,7 +160,7 @@ impl PartialEq for Exact {
 
 impl Eq for Exact {}
 
-/// Exactly, in hexadecimal as C's `%a` writes it: `0x1.8p-3` is 1.5·2^−3.
+/// Writes the exact value in hexadecimal, as C's `%a` does: `0x1.8p-3` is 1.5·2^−3.
 impl fmt::Display for Exact {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sign = if self.negative { "-" } else { "" };

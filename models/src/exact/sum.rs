@@ -1,4 +1,4 @@
-//! A sum of finite terms: the grid, what is kept of each, what wraps and what is cut.
+//! A sum of finite terms: placing the grid, aligning the terms, wrapping and cutting the sum.
 
 use dashu_int::IBig;
 
@@ -16,7 +16,7 @@ pub(super) fn sum(
     group_scales: Option<&(Number, Number)>,
     observer: &mut impl Observer,
 ) -> Number {
-    // The grid: the highest of the rules; without a rule, below every bit of every term.
+    // The grid is the highest that the rules give; without a rule, it lies below every bit of every term.
     let mut grid: Option<(i32, i32)> = None;
     for rule in &adder.grid {
         let exponents = terms
@@ -37,7 +37,7 @@ pub(super) fn sum(
     };
 
     let mut total = IBig::ZERO;
-    // RDNA3's adder counts in the sign of its accumulator; it does not count zeros alone.
+    // RDNA3's adder counts in the sign of its accumulator. Zeros alone are exempt.
     let all_zero = lowest.is_none();
     let reference =
         terms.iter().rev().find(|aligned| aligned.class == Class::Values).is_some_and(|aligned| aligned.term.negative);
@@ -85,7 +85,7 @@ pub(super) fn sum(
     output(adder, terms, result)
 }
 
-/// A group's exact sum times its scales; its exponent is that of the scales alone, if any product was not zero.
+/// A group's exact sum times its scales. The exponent is that of the scales alone if any product is nonzero.
 fn scaled(sum: Finite, terms: &[Aligned], a: &Number, b: &Number) -> Finite {
     let (Value::Finite(a), Value::Finite(b)) = (a.value(), b.value()) else { return sum };
     let any = terms.iter().any(|aligned| aligned.term.exponent.is_some());

@@ -1,4 +1,4 @@
-//! Which plans are fused chains, and how their operands are packed for the kernel.
+//! Deciding which plans are fused chains, and packing their operands for the kernel.
 
 use mxprobe_api::{Elements, Format, GemmOperands, OperationId, Rounding, Subnormals};
 
@@ -18,13 +18,13 @@ use crate::{
 #[derive(Clone, Debug)]
 pub(super) struct ChainPlan {
     pub chain: Chain,
-    /// The k of each product in the order of the blocks.
+    /// The k of each product, in the order of the blocks.
     pub order: Vec<usize>,
     a: Operand,
     b: Operand,
     c: Format,
     d: Format,
-    /// Consecutive k that share a scale, and the bias of its exponent.
+    /// The number of consecutive k that share a scale, and the bias of the scale's exponent.
     scale: Option<(usize, i32)>,
 }
 
@@ -35,12 +35,12 @@ fn product(term: &Term) -> Option<usize> {
     }
 }
 
-/// The exponent of a block's scale in UE8M0, or `None` where it is NaN.
+/// The exponent of a block's UE8M0 scale, or `None` if it is NaN.
 fn scale_exponent(bits: u64, bias: i32) -> Option<i32> {
     (bits != 0xff).then(|| i32::try_from(bits).unwrap_or(0) - bias)
 }
 
-/// The adder's output, if it is `format` to nearest even with subnormals.
+/// The adder's output, if it is `format` rounded to nearest even with subnormals.
 fn adder_output_to_nearest(format: Format, adder: &Adder) -> Option<Output> {
     match adder.output {
         Output::Float { format: this, fraction_bits, rounding, subnormals, .. }
@@ -56,7 +56,7 @@ fn adder_output_to_nearest(format: Format, adder: &Adder) -> Option<Output> {
 }
 
 impl ChainPlan {
-    /// The plan as a chain, if it is one that the kernel computes.
+    /// Compiles a plan to a chain, if the kernel can compute it.
     pub(super) fn of(adders: &[Adder], unit: &Unit, plan: &Plan, id: &OperationId) -> Option<Self> {
         let (last, join) = match plan.nodes.split_last()? {
             (last, rest) if !rest.is_empty() && !last.terms.iter().any(|term| matches!(term, Term::Product(_))) => {
@@ -131,7 +131,7 @@ impl ChainPlan {
             return None;
         }
         if join == Join::AddC {
-            // A native addition; c and the chain's result are of its format.
+            // The addition is native; c and the chain's result are in its format.
             let is_native = last.grid.is_empty()
                 && last.output == adder_output_to_nearest(if half { Format::F16 } else { Format::F32 }, last)?
                 && id.c == id.d;
@@ -149,12 +149,12 @@ impl ChainPlan {
             Some(scale) if scale.format == Format::UE8M0 && scale.block.is_multiple_of(len) => Some((scale.block, 127)),
             Some(_) => return None,
         };
-        // A permutation must not take a product out of its scale's block.
+        // A permutation must not move a product out of its scale's block.
         if scale.is_some() && order != sorted {
             return None;
         }
         let wide = a.dynamic || b.dynamic || scale.is_some() || (!half && id.c != Format::F32);
-        // Without a floor, products of wide formats may lie deeper than the kernel's arithmetic.
+        // Without a floor, products of wide formats may lie below the range of the kernel's arithmetic.
         let floor = rule.exponent_floor.filter(|floor| *floor >= -150);
         let floor = if wide { floor? } else { floor.unwrap_or(-150) };
         let least = |format: Format| format.as_float().map_or(0, |encoding| encoding.min_exponent());

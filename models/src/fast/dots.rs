@@ -1,14 +1,14 @@
-//! Dots that have no operand in common, one after another.
+//! Dots that share no operands, one after another.
 
 use mxprobe_api::{DotOperands, Elements};
 
 use super::{Evaluator, scalar::UnpackedDot, unpack::Unpacked};
 
 impl Evaluator {
-    /// d of dots that have no operand in common, one at a time.
+    /// Computes d of dots that share no operands, one at a time.
     ///
     /// # Panics
-    /// If the operands do not fit the operation, which [`DotOperands::validate`] would have said.
+    /// If the operands do not fit the operation; [`DotOperands::validate`] checks this.
     #[must_use]
     pub fn dots(&self, operands: &DotOperands<'_>) -> Elements {
         let DotOperands { count, a, b, c, scale_a, scale_b } = *operands;

@@ -1,4 +1,4 @@
-//! Chains of fused multiply-adds of f64, which processors have.
+//! Chains of f64 fused multiply-adds, which processors compute natively.
 
 use mxprobe_api::{Elements, Format, OperationId, Overflow, Rounding, Subnormals};
 
@@ -13,16 +13,16 @@ use crate::{
     tree::{Plan, Term},
 };
 
-/// A chain of fused multiply-adds of f64.
+/// A chain of f64 fused multiply-adds.
 #[derive(Clone, Debug)]
 pub(super) struct DoublePlan {
-    /// The k of each in turn.
+    /// The k of each product, in order.
     order: Vec<usize>,
     rounding: Rounding,
 }
 
 impl DoublePlan {
-    /// The plan as a chain, if the processor has its rounding on `path`.
+    /// Compiles a plan to a chain, if the processor supports its rounding on `path`.
     pub(super) fn of(adders: &[Adder], unit: &Unit, plan: &Plan, id: &OperationId, path: Path) -> Option<Self> {
         if [id.a, id.b, id.c, id.d] != [Format::F64; 4] || unit.flush != Flush::default() || path < Path::Avx2 {
             return None;

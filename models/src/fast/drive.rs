@@ -1,4 +1,4 @@
-//! How matrices are cut into pieces, threads share them, and kernels see them.
+//! Dividing matrices into pieces, distributing them over threads, and presenting them to kernels.
 
 use std::sync::{
     Mutex, PoisonError,
@@ -12,21 +12,22 @@ use super::{
     simd::{NARROW_PANEL, Piece, WIDE_PANEL},
 };
 
-/// What computes the elements that no kernel takes, one by one.
+/// Computes the elements that no kernel takes, one by one.
 pub(super) trait OneByOne: Sync {
-    /// What one thread works in.
+    /// The working memory of one thread.
     type Room: Default;
 
     /// The operation.
     fn id(&self) -> &OperationId;
 
-    /// How kernels compute.
+    /// The path whose kernels compute.
     fn path(&self) -> Path;
 
-    /// Rows of D from `first` on, as many as `out` holds.
+    /// Computes rows of D from `first` on, as many as `out` holds.
     fn rows(&self, view: &View<'_>, first: usize, out: &mut [u8], room: &mut Self::Room);
 
-    /// The elements that the kernel left of one row, its first column, and how many there are: a bit each.
+    /// Computes the elements of one row that the kernel left: the row, its first column and the number of columns, and
+    /// a bit for each element that is left.
     fn left_over(
         &self,
         view: &View<'_>,
@@ -36,11 +37,11 @@ pub(super) trait OneByOne: Sync {
         room: &mut Self::Room,
     );
 
-    /// Another panel begins.
+    /// Called when another panel begins.
     fn forget_columns(room: &mut Self::Room);
 }
 
-/// Operations along k.
+/// The number of operations along k.
 pub(super) fn steps(id: &OperationId, k: usize) -> usize {
     k.div_ceil(id.shape.sizes().2).max(1)
 }
@@ -60,35 +61,35 @@ impl View<'_> {
 
 /// A kernel whose lanes are columns: it takes packed rows of A and a packed panel of B.
 pub(super) trait Kernel: Sync {
-    /// What accumulators are held as.
+    /// The type of an accumulator.
     type Accumulator: Copy + Default;
     /// Packed rows of A.
     type A: Sync;
     /// A packed panel of B.
     type B: Default;
 
-    /// Rows `first..first + rows` of A, padded to `steps` operations; and which rows the kernel cannot take.
+    /// Packs rows `first..first + rows` of A, padded to `steps` operations, and says which rows the kernel cannot take.
     fn pack_a(&self, from: &Source<'_>, first: usize, rows: usize, steps: usize) -> (Self::A, Vec<bool>);
 
-    /// The columns from `first` on that a panel of `panel` columns holds; and those that the kernel cannot take, a bit
-    /// each.
+    /// Packs the columns from `first` on, as many as a panel of `panel` columns holds. Returns one bit for each column
+    /// that the kernel cannot take.
     fn pack_b(&self, from: &Source<'_>, first: usize, panel: usize, steps: usize, into: &mut Self::B) -> u64;
 
-    /// Elements of C from `start` on; and those that the kernel cannot take, a bit each.
+    /// Loads elements of C from `start` on. Returns one bit for each element that the kernel cannot take.
     fn load_c(&self, from: &Elements, start: usize, into: &mut [Self::Accumulator]) -> u64;
 
-    /// Accumulators as elements of D.
+    /// Stores accumulators as elements of D.
     fn store_d(&self, from: &[Self::Accumulator], into: &mut [u8]);
 
     /// Runs rows of A through operations for the columns of the panel.
     fn run(&self, piece: Piece<'_, Self::A, Self::B, Self::Accumulator>);
 }
 
-/// Where the operands of one tile begin.
+/// The location of the operands of one tile.
 pub(super) struct Source<'a> {
     pub matrices: &'a GemmOperands<'a>,
     pub tile: usize,
-    /// Scales of one row of A.
+    /// The number of scales in one row of A.
     pub blocks: usize,
 }
 
@@ -115,7 +116,7 @@ impl Source<'_> {
     }
 }
 
-/// What one thread works in.
+/// The working memory of one thread.
 struct Bench<K: Kernel, R> {
     room: R,
     b: K::B,
@@ -131,7 +132,7 @@ impl<K: Kernel, R: Default> Default for Bench<K, R> {
     }
 }
 
-/// D of every tile of a batch.
+/// Computes D of every tile of a batch.
 pub(super) fn tiles<K: Kernel, E: OneByOne>(
     evaluator: &E,
     kernel: Option<&K>,
@@ -145,9 +146,9 @@ pub(super) fn tiles<K: Kernel, E: OneByOne>(
     let matrices = GemmOperands { m, n, k, a, b, c, scale_a, scale_b };
     let d = Mutex::new(Elements::zeros(id.d, batch.tiles * m * n));
     let tile_bytes = m * n * id.d.storage_bytes();
-    // Some tiles at a time, for a lock and a copy each.
+    // Several tiles at a time share one lock and one copy.
     let at_once = (16_384 / (m * n * k)).clamp(1, 64);
-    // A thread costs as much as some hundred thousand products.
+    // Starting a thread costs as much as a few hundred thousand products.
     let threads = threads.min(1 + batch.tiles * m * n * k / 400_000);
     in_threads(batch.tiles.div_ceil(at_once), threads, |piece, bench: &mut Bench<K, E::Room>| {
         let from = piece * at_once;
@@ -176,7 +177,7 @@ pub(super) fn tiles<K: Kernel, E: OneByOne>(
     d.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// D of one multiply.
+/// Computes D of one product.
 pub(super) fn matrices<K: Kernel, E: OneByOne>(
     evaluator: &E,
     kernel: Option<&K>,
@@ -236,16 +237,16 @@ pub(super) fn matrices<K: Kernel, E: OneByOne>(
     d.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Rows whose accumulators stay in the first cache while a part of a panel goes by.
+/// The number of rows whose accumulators stay in the first-level cache while a part of a panel passes.
 const ROWS: usize = 16;
 
-/// Rows of D and the columns of one panel, and where they go in the output.
+/// Rows of D and the columns of one panel, and their place in the output.
 struct Place {
     first_row: usize,
     rows: usize,
     first: usize,
     panel: usize,
-    /// Elements from one row of the output to the next, and before the first column.
+    /// Elements from one row of the output to the next, and elements before the first column.
     stride: usize,
     offset: usize,
 }
@@ -266,7 +267,7 @@ fn one_panel<K: Kernel, E: OneByOne>(
     let columns = panel.min(n - first);
     let size = id.d.storage_bytes();
     let special_columns = kernel.pack_b(&view.source(id), first, panel, steps, &mut bench.b);
-    // As many operations at a time as keep their part of the panel in the first cache.
+    // As many operations at a time as keep their part of the panel in the first-level cache.
     let steps_at_once = (64 / step).max(1);
     let all = u64::MAX >> (64 - columns);
     bench.accumulators.clear();
@@ -305,7 +306,7 @@ fn one_panel<K: Kernel, E: OneByOne>(
     }
 }
 
-/// Gives each thread one piece after another until none is left.
+/// Gives each thread one piece after another until none are left.
 fn in_threads<R: Default>(pieces: usize, threads: usize, work: impl Fn(usize, &mut R) + Sync) {
     let threads = threads.min(pieces).max(1);
     if threads == 1 {

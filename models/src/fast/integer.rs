@@ -16,7 +16,7 @@ use crate::{
 /// A plan that sums products of integers in 32 bits.
 #[derive(Clone, Debug)]
 pub(super) struct IntegerPlan {
-    /// Products in one operation, and that rounded up to whole pairs.
+    /// The number of products in one operation, and the same rounded up to whole pairs.
     len: usize,
     padded: usize,
     a: Format,
@@ -24,7 +24,7 @@ pub(super) struct IntegerPlan {
     saturates: bool,
 }
 
-/// A factor as 16 bits, sign extended.
+/// A factor as 16 bits, sign-extended.
 fn sixteen_bits(format: Format, bits: u32) -> u32 {
     let Encoding::Integer { bits: width, signed } = format.encoding() else { return 0 };
     let up = 32 - width;
@@ -33,7 +33,7 @@ fn sixteen_bits(format: Format, bits: u32) -> u32 {
 }
 
 impl IntegerPlan {
-    /// The plan as one sum, if it is that and 32 bits are enough.
+    /// Compiles a plan to one sum, if it has that form and 32 bits are enough.
     pub(super) fn of(adders: &[Adder], unit: &Unit, plan: &Plan, id: &OperationId) -> Option<Self> {
         let [node] = &plan.nodes[..] else { return None };
         let adder = &adders[node.adder];
@@ -45,9 +45,9 @@ impl IntegerPlan {
         let ((a_bits, a_signed), (b_bits, b_signed), (c_bits, _)) = (width(id.a)?, width(id.b)?, width(id.c)?);
         let (_, d_signed) = width(format)?;
         let len = id.shape.sizes().2;
-        // A pair of 16-bit factors is multiplied as signed ones.
+        // Pairs of 16-bit factors are multiplied as signed ones.
         let fits = |bits: u32, signed: bool| bits < 16 || (bits == 16 && signed);
-        // The sum of the products alone is exact in 32 bits, so that only c can make it overflow.
+        // The sum of the products alone is exact in 32 bits, so only c can make it overflow.
         let is_small = (len as u64) << (a_bits + b_bits) < 1 << 31;
         let products = node.terms.iter().filter(|term| matches!(term, Term::Product(_))).count();
         let once = products == len

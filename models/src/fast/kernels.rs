@@ -1,4 +1,4 @@
-//! Which kernel a plan gets.
+//! Choosing the kernel for a plan.
 
 use mxprobe_api::OperationId;
 

@@ -1,11 +1,11 @@
-//! Compiled evaluators: every model, bit for bit as the exact evaluator, some thousand times as fast.
+//! Compiled evaluators: every model, with the same bits as the exact evaluator, about a thousand times faster.
 //!
-//! An [`Evaluator`] is made once for a model and an operation. It takes the fastest [`Path`] that this processor and
-//! this plan allow; what a path cannot compute (a NaN, a sum wider than its words) goes down to the next one, element
-//! by element, so that every path returns the same bits.
+//! An [`Evaluator`] is built once for a model and an operation. It uses the fastest [`Path`] that this processor and
+//! this plan allow. Elements that a path cannot compute (a NaN, a sum wider than its words) fall back to the next
+//! slower one, so that every path returns the same bits.
 //!
-//! The files of this folder stand in a circle: an evaluator is made of the kernels, and a kernel leaves to the evaluator what
-//! it cannot compute.
+//! The modules of this folder depend on each other in a cycle: an evaluator is built from the kernels, and a kernel
+//! leaves to the evaluator the elements that it cannot compute.
 
 mod chain;
 mod dots;
@@ -45,7 +45,7 @@ use simd::WIDE_PANEL;
 use unpack::{Reader, Unpacked, ZERO};
 
 impl Path {
-    /// The paths that this processor has, the fastest last.
+    /// The paths that this processor supports, fastest last.
     #[must_use]
     pub fn available() -> Vec<Self> {
         let paths = [Self::Exact, Self::Scalar, Self::Portable, Self::Avx2, Self::Avx512];
@@ -53,7 +53,7 @@ impl Path {
     }
 }
 
-/// One operation of one model, made ready to compute.
+/// One operation of one model, prepared for computing.
 #[derive(Clone, Debug)]
 pub struct Evaluator {
     id: OperationId,
@@ -66,7 +66,7 @@ pub struct Evaluator {
 }
 
 impl Evaluator {
-    /// The fastest evaluator of an operation.
+    /// Builds the fastest evaluator of an operation.
     ///
     /// # Errors
     /// If the model has no such operation.
@@ -74,7 +74,8 @@ impl Evaluator {
         Self::with_path(model, id, Path::Avx512)
     }
 
-    /// An evaluator that takes `path`, or the fastest one below it where the processor or the plan does not allow it.
+    /// Builds an evaluator that uses `path`, or the fastest one below it if the processor or the plan does not allow
+    /// it.
     ///
     /// # Errors
     /// If the model has no such operation.
@@ -107,22 +108,23 @@ impl Evaluator {
         &self.plan
     }
 
-    /// The operands whose subnormals it reads as zero.
+    /// Which operands' subnormals are read as zero.
     #[must_use]
     pub fn flush(&self) -> Flush {
         self.unit.flush
     }
 
-    /// The path that whole matrices take.
+    /// The path used for whole matrices.
     #[must_use]
     pub fn path(&self) -> Path {
         self.path
     }
 
-    /// d of one dot of the operation's k products.
+    /// Computes d of one dot of the operation's k products.
     ///
     /// # Errors
-    /// [`Error::is_invalid`] if the dot has more or fewer elements of A or B than k, or scales than blocks of k.
+    /// [`Error::is_invalid`] if the number of elements of A or B differs from k, or that of scales from the blocks of
+    /// k.
     pub fn dot(&self, dot: Dot<'_>) -> Result<u64, Error> {
         self.validate(dot)?;
         Ok(self.value(dot))
@@ -134,7 +136,7 @@ impl Evaluator {
             if found == wanted {
                 return Ok(());
             }
-            Err(Error::invalid(format!("{}: a dot takes {wanted} {what}, and has {found}", self.id)))
+            Err(Error::invalid(format!("{}: a dot takes {wanted} {what}, but has {found}", self.id)))
         };
         fits("elements of A", dot.a.len(), k)?;
         fits("elements of B", dot.b.len(), k)?;
@@ -163,10 +165,10 @@ impl Evaluator {
         exact::evaluate(&self.adders, &self.unit, &self.plan, &self.id, dot)
     }
 
-    /// D of every tile of a batch, m×n a tile, row-major; at most so many threads share the tiles.
+    /// Computes D of every tile of a batch, m×n per tile, row-major; at most `threads` threads share the tiles.
     ///
     /// # Panics
-    /// If the batch does not fit the operation, which [`TileBatch::validate`] would have said.
+    /// If the batch does not fit the operation; [`TileBatch::validate`] checks this.
     #[must_use]
     pub fn tiles(&self, batch: &TileBatch, threads: usize) -> Elements {
         match self.kernels() {
@@ -180,7 +182,7 @@ impl Evaluator {
         }
     }
 
-    /// D of one multiply of matrices whose lengths were checked.
+    /// Computes D of one product of matrices whose lengths were checked.
     pub(crate) fn matrices(&self, matrices: &GemmOperands<'_>, threads: usize) -> Elements {
         match self.kernels() {
             Kernels::None => drive::matrices(self, None::<&ChainPlan>, matrices, threads),
@@ -198,7 +200,7 @@ impl Evaluator {
         if self.path >= Path::Portable { &self.kernel } else { &Kernels::None }
     }
 
-    /// One element of D, block after block through c.
+    /// Computes one element of D, block after block, chained through c.
     fn chain(&self, room: &mut Room, row: usize, c: u64, blocks: usize, scale_step: usize) -> u64 {
         let step = self.id.shape.sizes().2;
         let mut c = c;
@@ -217,7 +219,7 @@ impl Evaluator {
         c
     }
 
-    /// d of one dot that was taken apart; c as bits too.
+    /// Computes d of one unpacked dot; c and d are bits.
     fn one(&self, dot: UnpackedDot<'_>, c: u64, scratch: &mut Scratch) -> u64 {
         if self.path != Path::Exact
             && let Some(d) = self.compiled.evaluate(dot, scratch)
@@ -265,7 +267,7 @@ impl OneByOne for Evaluator {
         view.row_of_a(self, row, a, scale_a);
         room.columns.resize_with(WIDE_PANEL, Default::default);
         for column in (0..columns).filter(|column| left >> column & 1 == 1) {
-            // A column is taken apart when it is first needed, and kept for the other rows.
+            // A column is unpacked when it is first needed, and kept for the other rows.
             let mut kept = std::mem::take(&mut room.columns[column]);
             std::mem::swap(&mut kept.1, &mut room.b);
             std::mem::swap(&mut kept.2, &mut room.scale_b);
@@ -310,7 +312,7 @@ impl OneByOne for Evaluator {
 }
 
 impl View<'_> {
-    /// One row of A, and of its scales, padded with +0 and with scales of 1.
+    /// Unpacks one row of A and its scales, padded with +0 and with scales of 1.
     fn row_of_a(&self, evaluator: &Evaluator, row: usize, a: &mut [Unpacked], scales: &mut [Unpacked]) {
         let GemmOperands { m, k, a: from, scale_a, .. } = self.matrices;
         let row = self.tile * m + row;
@@ -325,7 +327,7 @@ impl View<'_> {
         }
     }
 
-    /// One column of B, likewise.
+    /// Unpacks one column of B and its scales, padded likewise.
     fn column_of_b(&self, evaluator: &Evaluator, column: usize, b: &mut [Unpacked], scales: &mut [Unpacked]) {
         let GemmOperands { n, k, b: from, scale_b, .. } = self.matrices;
         evaluator.compiled.b.gather(from, self.tile * k * n + column, n, &mut b[..k]);
@@ -340,7 +342,7 @@ impl View<'_> {
     }
 }
 
-/// What one thread works in.
+/// The working memory of one thread.
 #[derive(Default)]
 struct Room {
     scratch: Option<Scratch>,
@@ -348,7 +350,7 @@ struct Room {
     b: Vec<Unpacked>,
     scale_a: Vec<Unpacked>,
     scale_b: Vec<Unpacked>,
-    /// Columns of a panel that were taken apart, whether they are those of this panel, and their scales.
+    /// The unpacked columns of a panel and their scales, each with a flag: whether it belongs to the current panel.
     columns: Vec<(bool, Vec<Unpacked>, Vec<Unpacked>)>,
 }
 
@@ -390,7 +392,7 @@ mod tests {
         let plain = "mma.m16n8k16.f32.f16.f16.f32";
         assert_eq!(dot("h100", plain, 16, 16, None), Ok(0));
         for (a, b, words) in
-            [(15, 16, "16 elements of A, and has 15"), (16, 17, "16 elements of B, and has 17"), (0, 0, "has 0")]
+            [(15, 16, "16 elements of A, but has 15"), (16, 17, "16 elements of B, but has 17"), (0, 0, "has 0")]
         {
             let error = dot("h100", plain, a, b, None).unwrap_err();
             assert!(error.contains(words) && error.contains(plain), "{error}");
@@ -398,6 +400,6 @@ mod tests {
         let scaled = "mma.m16n8k64.f32.e2m1.e2m1.f32.block16.ue4m3";
         assert_eq!(dot("rtx5090", scaled, 64, 64, Some((4, 4))), Ok(0));
         let error = dot("rtx5090", scaled, 64, 64, Some((4, 3))).unwrap_err();
-        assert!(error.contains("4 scales of B, and has 3"), "{error}");
+        assert!(error.contains("4 scales of B, but has 3"), "{error}");
     }
 }

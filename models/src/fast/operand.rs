@@ -1,19 +1,19 @@
-//! The bits of many factors at once, as f32.
+//! Decoding the bits of many factors at once to f32.
 
 use mxprobe_api::{Elements, Format, Specials};
 
-/// How the bits of a factor are taken apart, by shifts that the compiler can do on many at once.
+/// How the bits of a factor are decoded, by shifts that the compiler can vectorise.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Operand {
     unread_bits: u32,
     fraction_bits: u32,
     magnitude_bits: u32,
     pub bias: i32,
-    /// Magnitudes from here on are NaN or infinite.
+    /// The smallest magnitude that is NaN or infinite.
     special: u32,
-    /// The magnitude that is infinite, if there is one.
+    /// The magnitude that is infinite, if the format has one.
     infinite: u32,
-    /// The one code that is NaN, sign included.
+    /// The only code that is NaN, including its sign.
     nan: u32,
     flush: bool,
     to_positive: bool,
@@ -22,14 +22,14 @@ pub(super) struct Operand {
     pub base: i32,
 }
 
-/// The exponent of a zero: two of them, or one and any other, lie below every product's.
+/// The exponent of a zero. Two of them, or one and any other exponent, add up to less than any product's.
 pub(super) const ABSENT: i32 = -8000;
-/// The exponents of an infinity and of a NaN: in a sum of two exponents the class of the product can be read. A NaN and
-/// anything is above 60,000, an infinity and a zero at most 16,000, an infinity and a number above that.
+/// The exponents of an infinity and of a NaN, chosen so that the sum of two exponents shows the class of the product:
+/// NaN times anything is above 60,000, infinity times zero at most 16,000, infinity times a number above that.
 pub(super) const INFINITE: i32 = 20_000;
 pub(super) const NAN: i32 = 100_000;
 
-/// The exponents below the base that a code can tell.
+/// How far below the base exponents remain distinct in a code.
 const DEPTH: i32 = 63;
 
 impl Operand {
@@ -63,8 +63,8 @@ impl Operand {
         })
     }
 
-    /// The magnitude's bits, or 0 for what is no number or counts as 0; the sign in its place in an f32; and whether it
-    /// is no number.
+    /// The magnitude's bits, or 0 if the value is not a number or counts as 0; the sign at its place in an f32; and
+    /// whether the value is special: infinite or NaN.
     #[inline(always)]
     pub(super) fn split(&self, bits: u32) -> (u32, u32, bool) {
         let bits = bits >> self.unread_bits;
@@ -82,7 +82,7 @@ impl Operand {
         if magnitude == 0 { 0 } else { field }
     }
 
-    /// What a raw value is multiplied by so that exponent `base` becomes 0.
+    /// The factor that scales a raw value so that exponent `base` becomes 0.
     #[inline(always)]
     #[allow(clippy::cast_sign_loss)]
     pub(super) fn factor(&self, base: i32) -> f32 {
@@ -91,19 +91,19 @@ impl Operand {
         if exponent < -126 { f32::from_bits(0x0040_0000) } else { f32::from_bits(((exponent + 127) as u32) << 23) }
     }
 
-    /// The value, NaN for what is no number: exact, for every format here lies within f32.
+    /// The value, or NaN for specials. It is exact, because every format here fits f32.
     #[inline(always)]
     pub(super) fn value(&self, bits: u32) -> f32 {
         let (magnitude, sign, special) = self.split(bits);
-        // A zero that was none, counted as +0.
+        // A flushed value, not a zero of its own, counts as +0.
         let was_zero = bits >> self.unread_bits & ((1 << self.magnitude_bits) - 1) == 0;
         let sign = if self.to_positive & (magnitude == 0) & !was_zero { 0 } else { sign };
         let raw = f32::from_bits(magnitude << (23 - self.fraction_bits) | sign);
         if special { f32::NAN } else { raw * self.factor(0) }
     }
 
-    /// The significand with its sign, in [0, 2), and the exponent: [`ABSENT`] for a zero, [`INFINITE`] or [`NAN`] for those,
-    /// whose significand is 1 and their fraction.
+    /// The significand with its sign, in [0, 2), and the exponent: [`ABSENT`] for a zero; [`INFINITE`] or [`NAN`] for
+    /// specials, whose significand is 1 and their fraction.
     #[inline(always)]
     #[allow(clippy::cast_precision_loss)]
     pub(super) fn parts(&self, bits: u32) -> (f32, i32) {
@@ -126,7 +126,7 @@ impl Operand {
     #[inline(always)]
     pub(super) fn pack(&self, bits: u32, base: i32, factor: f32) -> (f32, u8, bool) {
         let (magnitude, sign, special) = self.split(bits);
-        // The fields moved to those of an f32; a subnormal becomes one of f32, and the product is normal again.
+        // The fields move to those of an f32. A subnormal becomes a subnormal f32, and the product is normal again.
         let raw = f32::from_bits(magnitude << (23 - self.fraction_bits) | sign);
         let relative = self.field(magnitude) - self.bias - base;
         let code = if magnitude == 0 { 0 } else { 127 + relative.max(-DEPTH) };
@@ -136,7 +136,7 @@ impl Operand {
     }
 }
 
-/// `len` elements from `start` on, as bits.
+/// Reads elements from `start` on as bits, as many as `into` holds.
 #[inline(always)]
 pub(super) fn bits_of(elements: &Elements, start: usize, into: &mut [u32]) {
     let size = elements.format().storage_bytes();

@@ -1,9 +1,9 @@
-//! The ways in which a dot is computed.
+//! The paths on which a dot can be computed.
 
-/// How a dot is computed. All give the same bits.
+/// A path on which a dot is computed. All give the same bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Path {
-    /// Integers of any width: slow, obviously right.
+    /// Integers of any width: slow but obviously right.
     Exact,
     /// Words of 64 to 640 bits, one dot at a time.
     Scalar,

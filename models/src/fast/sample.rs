@@ -1,4 +1,4 @@
-//! Dots taken apart once, for many evaluators of one operation.
+//! Samples: dots unpacked once, for many evaluators of one operation.
 
 use std::sync::Arc;
 
@@ -18,9 +18,9 @@ use crate::{
     tree::{Plan, Tree},
 };
 
-/// Dots of one operation, read as one rule of flushing reads them.
+/// Dots of one operation, read with one flushing rule.
 ///
-/// Elements are stored dot by dot: k of A, k of B, one of C, and scales where the operation has them.
+/// Elements are stored dot by dot: k of A, k of B, one of C, and scales if the operation has them.
 #[derive(Clone, Debug)]
 pub struct Sample {
     k: usize,
@@ -33,7 +33,7 @@ pub struct Sample {
     of_scales: Option<Reader>,
     a: Vec<Unpacked>,
     b: Vec<Unpacked>,
-    /// Products of A and B, unless a word may not hold one.
+    /// Products of A and B; empty if one might not fit a word.
     products: Vec<Unpacked>,
     has_products: bool,
     c: Vec<Unpacked>,
@@ -42,14 +42,14 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// An empty sample for evaluators that flush so.
+    /// An empty sample for evaluators with this flushing.
     #[must_use]
     pub fn new(id: &OperationId, flush: Flush) -> Self {
         Self::with_path(id, flush, Path::Avx512)
     }
 
-    /// The same, whose dots take `path`, or the fastest one below it that the processor has: eight side by side from
-    /// [`Path::Avx2`] on, one by one below it.
+    /// The same, with dots computed on `path`, or on the fastest one below it that the processor supports: eight side
+    /// by side from [`Path::Avx2`] on, one by one below it.
     #[must_use]
     pub fn with_path(id: &OperationId, flush: Flush, path: Path) -> Self {
         let k = id.shape.sizes().2;
@@ -73,19 +73,19 @@ impl Sample {
         }
     }
 
-    /// How the operands were read.
+    /// The flushing with which operands are read.
     #[must_use]
     pub fn flush(&self) -> Flush {
         self.flush
     }
 
-    /// How many dots it holds.
+    /// The number of dots.
     #[must_use]
     pub fn len(&self) -> usize {
         self.c.len()
     }
 
-    /// Whether it holds none.
+    /// Whether it holds no dots.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.c.is_empty()
@@ -94,7 +94,7 @@ impl Sample {
     /// Adds a dot.
     ///
     /// # Panics
-    /// If it has another number of products or scales than the operation.
+    /// If the number of products or scales differs from the operation's.
     pub fn push(&mut self, dot: Dot<'_>) {
         assert!(dot.a.len() == self.k && dot.b.len() == self.k, "k is {}", self.k);
         let (of_a, of_b) = (self.of_a, self.of_b);
@@ -117,7 +117,7 @@ impl Sample {
         }
     }
 
-    /// Takes every dot out, and keeps the room that they had.
+    /// Removes all dots and keeps their allocations.
     pub fn clear(&mut self) {
         for elements in
             [&mut self.a, &mut self.b, &mut self.products, &mut self.c, &mut self.scale_a, &mut self.scale_b]
@@ -126,7 +126,7 @@ impl Sample {
         }
     }
 
-    /// d of a dot by the exact evaluator, which takes bits.
+    /// Computes d of a dot by the exact evaluator, which takes bits.
     #[cold]
     fn exact(&self, at: usize, evaluator: &Evaluator) -> u64 {
         let dot = self.unpacked(at);
@@ -152,10 +152,11 @@ impl Sample {
 }
 
 impl Evaluator {
-    /// An evaluator of adders and a plan over them that stand in no file: what whoever fits a model tries.
+    /// An evaluator of adders and a plan over them that do not come from a file, for fitting a model.
     ///
     /// # Errors
-    /// If the plan does not fit the operation: it gives another format than D, or names an adder that is not there.
+    /// If the plan does not fit the operation: its result has another format than D, it is empty, or it refers to a
+    /// missing adder.
     pub fn of_plan(
         adders: &[Adder],
         flush: Flush,
@@ -164,7 +165,10 @@ impl Evaluator {
         path: Path,
     ) -> Result<Self, Error> {
         if plan.nodes.is_empty() || plan.nodes.iter().any(|node| node.adder >= adders.len()) {
-            return Err(Error::invalid(format!("a plan of {} adders names another, or none", adders.len())));
+            return Err(Error::invalid(format!(
+                "the plan is empty or refers to an adder beyond the {} given",
+                adders.len()
+            )));
         }
         check_plan(id, plan, adders).map_err(|error| Error::invalid(format!("{id}: {error}")))?;
         let origin = Origin { basis: Basis::Assumed, source: String::new() };
@@ -184,12 +188,11 @@ impl Evaluator {
         Ok(Self { id: id.clone(), adders: adders.to_vec(), unit, plan: Arc::clone(plan), compiled, kernel, path })
     }
 
-    /// d of the dots of a sample that `which` numbers, in that order, until `visit` returns false. Returns how many of them took
-    /// the exact evaluator, which is some 30 times as slow.
+    /// Computes d of those dots of a sample whose indices `which` yields, in that order, until `visit` returns false.
+    /// Returns the number of dots that took the exact evaluator, which is about 30 times slower.
     ///
     /// # Panics
-    /// If the sample is of another operation or was read with another rule of flushing, or a number is not below its
-    /// length.
+    /// If the sample belongs to another operation or was read with other flushing, or an index is out of range.
     pub fn visit(
         &self,
         sample: &Sample,
@@ -214,7 +217,7 @@ impl Evaluator {
             }
             let found = match &mut room {
                 Some(room) => {
-                    // What is missing of the last eight is another dot again.
+                    // An incomplete last group of eight is filled up with copies of its first dot.
                     let first = places[0];
                     places[count..].fill(first);
                     self.compiled.evaluate_abreast(sample.path, from, &places, room)

@@ -1,4 +1,4 @@
-//! Plans whose every node is a sum on a grid that fits 52 bits: the units of AMD, block scales of sums, and the like.
+//! Plans in which every node is a sum on a grid that fits 52 bits: AMD's units, block scales of sums, and similar.
 
 use mxprobe_api::{Elements, Format, OperationId, Overflow, Rounding, Specials, Subnormals};
 
@@ -29,15 +29,15 @@ pub(super) struct SumsPlan {
     pub context: Context,
 }
 
-/// What every node needs to know.
+/// The data that every node needs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Context {
-    /// Products in one operation, and blocks that share a scale.
+    /// The numbers of products in one operation and of blocks that share a scale.
     pub len: usize,
     pub blocks: usize,
-    /// Consecutive products that share a scale.
+    /// The number of consecutive products that share a scale.
     pub block: usize,
-    /// Fraction bits of both factors, and of both scales.
+    /// The fraction bits of both factors together, and of both scales together.
     pub fraction_bits: i64,
     pub scale_fraction_bits: i64,
     /// The smallest normal exponent of c.
@@ -49,13 +49,13 @@ pub(crate) struct Context {
 #[derive(Clone, Debug)]
 pub(crate) struct SumNode {
     pub terms: Vec<SumTerm>,
-    /// Empty: every term is a whole number of `2^unit`, or there is one term.
+    /// The grid rules. Empty if every term is a whole number of `2^unit`, or there is only one term.
     pub rules: Vec<SumRule>,
     pub unit: i64,
     pub below: Below,
     pub value_cut_bits: i64,
     pub ignored: Option<(i64, Option<i64>)>,
-    /// Fraction bits kept of the normalised sum, and the least exponent it counts from.
+    /// The number of fraction bits kept of the normalised sum, and the lowest exponent from which they count.
     pub normalised: Option<(i64, i64)>,
     pub normalised_floors: bool,
     pub scales_products: bool,
@@ -63,12 +63,12 @@ pub(crate) struct SumNode {
     pub product_overflow: bool,
     /// An exact sum of any width.
     pub without_grid: bool,
-    /// Bits that any aligned term and the whole sum stay within.
+    /// The number of bits that hold any aligned term and the whole sum.
     pub width: i64,
     pub output: SumOutput,
 }
 
-/// A term and how it counts.
+/// A term and its kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SumTerm {
     Product(usize),
@@ -77,7 +77,7 @@ pub(crate) enum SumTerm {
     Node(usize, bool),
 }
 
-/// A grid rule for the terms whose numbers are listed.
+/// A grid rule for the terms at these indices.
 #[derive(Clone, Debug)]
 pub(crate) struct SumRule {
     pub terms: Vec<usize>,
@@ -86,17 +86,17 @@ pub(crate) struct SumRule {
     pub floor: i64,
 }
 
-/// What comes out of a node.
+/// The format of a node's result.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum SumOutput {
     Wide,
     Float { fraction_bits: i64, least: i64, most: i64, nearest: bool, flush: bool, positive_zero: bool },
 }
 
-/// The exponent of a zero: below every other, so that two of them are too.
+/// The exponent of a zero: so low that the sum of two such exponents is below every other sum too.
 pub(crate) const ABSENT: i64 = -4000;
 
-/// Bits that a sum may have, so that f64 holds it.
+/// The number of bits that a sum may have to fit f64.
 const WIDTH: i64 = 51;
 
 fn log2_up(count: usize) -> i64 {
@@ -104,9 +104,9 @@ fn log2_up(count: usize) -> i64 {
 }
 
 impl SumsPlan {
-    /// The plan as sums, if all of them fit.
+    /// Compiles a plan to sums, if all of them fit.
     pub(super) fn of(adders: &[Adder], unit: &Unit, plan: &Plan, id: &OperationId, path: Path) -> Option<Self> {
-        // Without 64-bit shifts by lane, one dot at a time is as fast.
+        // Without 64-bit shifts by lane, computing one dot at a time is as fast.
         if path < Path::Avx2 || !matches!(id.d, Format::F32 | Format::F16 | Format::BF16) {
             return None;
         }
@@ -157,7 +157,7 @@ impl SumsPlan {
                 SumTerm::C | SumTerm::Node(_, true) => 1,
                 SumTerm::Node(index, false) => heads[index],
             };
-            // Rounding down or to the one's complement adds up to a unit a term.
+            // Rounding down or to the one's complement adds up to one unit per term.
             let growth = log2_up(terms.len()) + i64::from(adder.below != Below::Truncate);
             let mut rules = Vec::new();
             for rule in &adder.grid {
@@ -186,7 +186,7 @@ impl SumsPlan {
                 let is_product = |term: &SumTerm| matches!(term, SumTerm::Product(_));
                 let all_products = terms.iter().all(is_product);
                 if all_products && scales_sum {
-                    // Every product is a whole number of the product of the smallest values.
+                    // Every product is a multiple of the product of the smallest values.
                     let (low_a, low_b) = (i64::from(a_encoding.min_exponent()), i64::from(b_encoding.min_exponent()));
                     let high = |format: Format| match format.decode(format.largest(false)) {
                         mxprobe_api::Decoded::Finite { exponent, .. } => i64::from(exponent),
@@ -213,7 +213,7 @@ impl SumsPlan {
                     return None;
                 }
                 for (index, term) in terms.iter().enumerate() {
-                    // The rules that see the term bound it.
+                    // The rules that cover the term bound it.
                     let bound = rules
                         .iter()
                         .filter(|rule| rule.terms.contains(&index))
@@ -229,7 +229,8 @@ impl SumsPlan {
             let output = match adder.output {
                 Output::Wide => SumOutput::Wide,
                 Output::Float { format, fraction_bits, rounding, overflow, subnormals } => {
-                    // Results out of range and flushed ones are left; so how they come out does not matter.
+                    // Results out of range and flushed ones are left to another path, so their treatment does not
+                    // matter.
                     let _: Overflow = overflow;
                     let encoding = format.as_float()?;
                     let nearest = match rounding {
@@ -311,13 +312,13 @@ impl SumsPlan {
 }
 
 impl SumsPlan {
-    /// Whether a node is wider than the kernel of sums can hold.
+    /// Whether a node is too wide for the kernel of sums.
     pub(super) fn is_too_wide(&self) -> bool {
         self.nodes.iter().any(|node| node.without_grid)
     }
 }
 
-/// An element as the three words that lanes take: significand, exponent, and −1 for a sign.
+/// An element as the three words that lanes take: significand, exponent, and −1 for a negative sign.
 #[inline(always)]
 fn split(element: Unpacked) -> ([i32; 3], bool) {
     let special = element.kind & SPECIAL != 0;

@@ -1,4 +1,4 @@
-//! Plans of additions of one or two terms, to nearest even or to odd: what a processor's own f32 arithmetic computes.
+//! Plans of additions of one or two terms, to nearest even or to odd, which a processor's own f32 arithmetic computes.
 
 use mxprobe_api::{Elements, Format, OperationId, Overflow, Rounding, Subnormals};
 
@@ -18,13 +18,13 @@ use crate::{
 #[derive(Clone, Debug)]
 pub(super) struct TreePlan {
     steps: Vec<Step>,
-    /// Products in one operation.
+    /// The number of products in one operation.
     len: usize,
     a: Operand,
     b: Operand,
     c: Operand,
     d: Format,
-    /// Subnormal c count as zero.
+    /// How subnormal c are flushed.
     flush_c: Flush,
 }
 
@@ -32,16 +32,16 @@ pub(super) struct TreePlan {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Step {
     pub kind: StepKind,
-    /// Rounded to odd, else to nearest even.
+    /// Rounded to odd, otherwise to nearest even.
     pub odd: bool,
-    /// Rounded once more, to f16.
+    /// Rounded again, to f16.
     pub half: bool,
     pub flush: Flush,
-    /// A zero has no sign.
+    /// A zero result is +0.
     pub positive_zero: bool,
 }
 
-/// What a node adds.
+/// The terms of a node.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum StepKind {
     Product(usize),
@@ -50,7 +50,7 @@ pub(crate) enum StepKind {
     One(Input),
 }
 
-/// A term that is no product.
+/// A term other than a product.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Input {
     C,
@@ -58,7 +58,7 @@ pub(crate) enum Input {
     Zero,
 }
 
-/// What becomes of values below the smallest normal one.
+/// How values below the smallest normal one are treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flush {
     None,
@@ -67,7 +67,7 @@ pub(crate) enum Flush {
 }
 
 impl TreePlan {
-    /// The plan as steps, if each is one that the processor has on `path`.
+    /// Compiles a plan to steps, if the processor supports each of them on `path`.
     pub(super) fn of(adders: &[Adder], unit: &Unit, plan: &Plan, id: &OperationId, path: Path) -> Option<Self> {
         let float = |format: Format, flush: bool| Operand::new(format, flush, unit.flush.to_positive);
         let (a, b, c) = (float(id.a, unit.flush.a)?, float(id.b, unit.flush.b)?, float(id.c, false)?);
@@ -76,7 +76,7 @@ impl TreePlan {
         }
         let bits = id.a.fraction_bits() + id.b.fraction_bits() + 2;
         let exact_products = bits <= 24 && !a.dynamic && !b.dynamic;
-        // Whether each node's value is one of f16.
+        // Whether each node's value is an f16.
         let mut halves: Vec<bool> = Vec::new();
         let mut steps = Vec::new();
         for node in &plan.nodes {
@@ -125,15 +125,16 @@ impl TreePlan {
                 [ref one, ref other] => StepKind::Both(input(one)?, input(other)?),
                 _ => return None,
             };
-            // Two roundings, to f32 and to f16, are one where the first is exact, or of the sum of two f16: 24 bits are
-            // at least twice 11 and 2 more (Figueroa, "When is double rounding innocuous?", 1995).
+            // Rounding to f32 and then to f16 equals rounding once if the first rounding is exact, or if the operands
+            // are two f16: 24 bits are at least twice 11 plus 2 (Figueroa, "When is double rounding innocuous?", 1995).
             let once = match kind {
                 StepKind::Product(_) => exact_products,
                 StepKind::ProductAnd(..) => false,
                 StepKind::Both(one, other) => is_half(one) && is_half(other),
                 StepKind::One(_) => true,
             };
-            // To odd, the error of a sum is known; that of a product is not, so it must be none.
+            // Rounding to odd needs the error of the result. The error of a sum is known; that of a product is not, so
+            // it must be 0.
             let is_known = match kind {
                 StepKind::Product(_) => bits <= 24,
                 StepKind::ProductAnd(..) => false,
@@ -142,7 +143,7 @@ impl TreePlan {
             if (odd && (half || !is_known)) || (half && !once) {
                 return None;
             }
-            // Without FMA, a product and a sum are two operations: the same if the product is exact.
+            // Without FMA, a product and a sum are two operations, which is the same only if the product is exact.
             if matches!(kind, StepKind::ProductAnd(..)) && path == Path::Portable && !exact_products {
                 return None;
             }
@@ -168,7 +169,7 @@ impl Kernel for TreePlan {
     type B = Packed<f32>;
 
     fn pack_a(&self, from: &Source<'_>, first: usize, rows: usize, steps: usize) -> (Packed<f32>, Vec<bool>) {
-        // Zeros of padding are +0 whatever the format.
+        // Zeros of padding are +0 in every format.
         let packed = pack_rows(from, first, rows, steps * self.len, |bits| self.a.value(bits));
         (packed, vec![false; rows])
     }
@@ -196,7 +197,7 @@ impl Kernel for TreePlan {
     }
 }
 
-/// Rows of A as `into(bits)`, padded with `into(0)`.
+/// Packs rows of A as `into(bits)`, padded with `into(0)`.
 pub(super) fn pack_rows<T: Copy + Default>(
     from: &Source<'_>,
     first: usize,
@@ -214,7 +215,7 @@ pub(super) fn pack_rows<T: Copy + Default>(
     packed
 }
 
-/// A panel of B, likewise.
+/// Packs a panel of B, likewise.
 pub(super) fn pack_panel<T: Copy + Default>(
     from: &Source<'_>,
     first: usize,
@@ -239,7 +240,7 @@ pub(super) fn pack_panel<T: Copy + Default>(
     }
 }
 
-/// f32 values that are of `format`, f32 or f16, as its bits.
+/// Stores f32 values that are exact in `format`, f32 or f16, as its bits.
 #[allow(clippy::cast_possible_truncation)]
 pub(super) fn store_floats(format: Format, from: &[f32], into: &mut [u8]) {
     if format == Format::F32 {
@@ -248,7 +249,7 @@ pub(super) fn store_floats(format: Format, from: &[f32], into: &mut [u8]) {
         }
     } else {
         for (value, slot) in from.iter().zip(into.chunks_exact_mut(2)) {
-            // Exact, for the value is one of f16: 2^−112 moves the bias, and makes a small one subnormal.
+            // Exact, because the value is an f16: 2^−112 moves the bias, and makes a small one subnormal.
             let bits = (value * f32::from_bits(15 << 23)).to_bits();
             let half = (bits >> 13 & 0x7fff) | (bits >> 16 & 0x8000);
             slot.copy_from_slice(&(half as u16).to_le_bytes());

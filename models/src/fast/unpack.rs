@@ -1,4 +1,4 @@
-//! Operands taken apart once, so that no dot decodes a bit field.
+//! Operands unpacked once, so that dots need not decode bit fields.
 
 use mxprobe_api::{Decoded, Elements, FloatEncoding, Format, Specials};
 
@@ -13,7 +13,7 @@ pub(super) const NAN: u32 = 8;
 /// Neither finite nor zero.
 pub(super) const SPECIAL: u32 = INFINITE | NAN;
 
-/// One element: `±significand · 2^(exponent − fraction bits)`, and what it is.
+/// One element: `±significand · 2^(exponent − fraction bits)`, and its kind.
 ///
 /// A subnormal has the smallest normal exponent. A zero has significand 0 and exponent 0.
 #[derive(Clone, Copy, Debug, Default)]
@@ -24,7 +24,7 @@ pub(super) struct Unpacked {
 }
 
 impl Unpacked {
-    /// From the significand, and kind and exponent in one word.
+    /// Builds an element from its significand, and its kind and exponent in one word.
     #[inline]
     #[allow(clippy::cast_possible_truncation)]
     fn in_two((significand, rest): (u64, u64)) -> Self {
@@ -32,7 +32,7 @@ impl Unpacked {
     }
 }
 
-/// The kind of a product of two kinds: its sign, and zero, infinite and NaN as either of them is.
+/// The kind of a product of two kinds: its sign, and zero, infinite or NaN if either factor is.
 #[inline]
 pub(super) fn kind_of_product(a: u32, b: u32) -> u32 {
     (a | b) & !NEGATIVE | (a ^ b) & NEGATIVE
@@ -42,7 +42,7 @@ pub(super) fn kind_of_product(a: u32, b: u32) -> u32 {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reader {
     pub format: Format,
-    /// The format's encoding, if it is one of floating-point numbers whose significands have a leading one.
+    /// The format's encoding, if it is a floating format whose significands have a leading one.
     usual: Option<FloatEncoding>,
     flush: bool,
     to_positive: bool,
@@ -54,7 +54,7 @@ impl Reader {
         Self { format, usual, flush: flush && !format.is_integer(), to_positive }
     }
 
-    /// Most elements are normal or +0, and need no other question than that.
+    /// Reads an element. Most are normal or +0, which the fast path covers.
     #[inline]
     #[allow(clippy::cast_possible_truncation)]
     pub(super) fn read(self, bits: u64) -> Unpacked {
@@ -76,7 +76,8 @@ impl Reader {
         }
     }
 
-    /// In two words, which come in registers: what is written to memory field by field and read at once comes late.
+    /// Returns two words, which travel in registers: fields written to memory one by one are slow to read back as a
+    /// whole.
     #[inline(never)]
     fn read_in_two(&self, bits: u64) -> (u64, u64) {
         let Unpacked { significand, exponent, kind } = self.read_any(bits);
@@ -102,7 +103,7 @@ impl Reader {
         }
     }
 
-    /// The bits of an element as it was read: a flushed one is the zero that it counts as.
+    /// The bits of an element as it was read: a flushed one gives the zero that it counts as.
     pub(super) fn write(self, element: Unpacked) -> u64 {
         let negative = element.kind & NEGATIVE != 0;
         let Some(encoding) = self.format.as_float() else {
@@ -120,14 +121,14 @@ impl Reader {
         } else if element.significand >> encoding.fraction_bits == 0 {
             element.significand
         } else {
-            // A power of two has no leading one to leave out.
+            // A power of two has no implicit leading one.
             let biased = u64::from((element.exponent + encoding.bias).cast_unsigned());
             (biased << encoding.fraction_bits) + (element.significand & ((1 << encoding.fraction_bits) - 1))
         };
         (sign | field) << encoding.unread_bits
     }
 
-    /// The elements at `start + i·stride` for each `i` below `len`.
+    /// Reads the elements at `start + i·stride` for each `i` below `len`.
     pub(super) fn gather(self, from: &Elements, start: usize, stride: usize, into: &mut [Unpacked]) {
         for (index, slot) in into.iter_mut().enumerate() {
             *slot = self.read(from.get(start + index * stride));

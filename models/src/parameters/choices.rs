@@ -1,4 +1,4 @@
-//! The choices that parameters have, in the order in which a search tries them, the default first.
+//! The choices of parameters, in the order in which a search tries them, the default first.
 
 use mxprobe_api::{Overflow, Rounding, Subnormals};
 
@@ -7,40 +7,40 @@ use crate::adder::{Below, Class, Exponent, Scale, ZeroSign};
 /// One choice.
 #[derive(Clone, Copy, Debug)]
 pub struct Choice {
-    /// As files write it.
+    /// The name in files.
     pub name: &'static str,
-    /// In `explain`.
+    /// The words that `explain` prints.
     pub words: &'static str,
-    /// In the summary of `identify`; empty where a default goes without saying.
+    /// The words in the summary of `identify`; empty for a default that needs no mention.
     pub brief: &'static str,
-    /// For docs/model-format.md, if the row of the parameter does not say it.
+    /// The text for docs/model-format.md, if the row of the parameter does not say it.
     pub meaning: &'static str,
 }
 
-/// A type whose values are choices.
+/// A type whose values are choices of a parameter.
 pub trait Choices: Copy + PartialEq + 'static {
-    /// Every one of them.
+    /// All values, with their names and words.
     const ALL: &'static [(Self, Choice)];
 
-    /// Every value.
+    /// All values.
     fn values() -> impl Iterator<Item = Self> {
         Self::ALL.iter().map(|(value, _)| *value)
     }
 
-    /// Its place among all of them.
+    /// Its index among all values.
     #[must_use]
     fn place(self) -> usize {
         Self::ALL.iter().position(|(value, _)| *value == self).unwrap_or_default()
     }
 
-    /// Its names.
+    /// Its names and words.
     #[must_use]
     fn choice(self) -> &'static Choice {
         &Self::ALL[self.place()].1
     }
 }
 
-/// For each value its name, its words, its brief ones, and what it means, if that is to be said.
+/// For each value: its name, its words, its brief words and, optionally, its meaning.
 macro_rules! choices {
     ($kind:ty: $($value:expr => $name:literal, $words:literal, $brief:literal $(, $meaning:literal)?;)+) => {
         impl Choices for $kind {

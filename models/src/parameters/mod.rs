@@ -1,4 +1,4 @@
-//! The parameters of adders: one table, and what is made from it.
+//! The parameters of adders: one table, and everything derived from it.
 
 mod choices;
 mod parameter;

@@ -1,4 +1,4 @@
-//! What a parameter is, and how one is read, written and told.
+//! The type of a parameter, and how a parameter is read, written and described.
 
 use mxprobe_api::Error;
 
@@ -8,24 +8,24 @@ use crate::document::{Table, quoted};
 /// A value of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Setting {
-    /// None: what holds where the key is left out.
+    /// The key is left out.
     Absent,
     /// A number of bits, or an exponent of 2.
     Whole(i32),
     /// True or false.
     Flag(bool),
-    /// The choice at this place of those there are.
+    /// The choice at this index.
     Choice(usize),
 }
 
 impl Setting {
-    /// A value that is one of some choices.
+    /// The setting that selects this choice.
     #[must_use]
     pub fn of(value: impl Choices) -> Self {
         Self::Choice(value.place())
     }
 
-    /// The choice that it is; the default if it is none.
+    /// The choice that it selects; the default if it is not a choice.
     #[must_use]
     pub fn chosen<E: Choices>(self) -> E {
         let at = if let Self::Choice(at) = self { at } else { 0 };
@@ -41,96 +41,96 @@ impl Setting {
     }
 }
 
-/// What a key of a file takes.
+/// The type of value that a key of a file takes.
 pub(super) enum Takes<T> {
-    /// Bits from the one to the other.
+    /// A number of bits in this inclusive range.
     Bits(i32, i32),
-    /// Bits from 1 to those of the result's format.
+    /// A number of bits from 1 to those of the result's format.
     FormatBits(fn(&T) -> u32),
     /// An exponent of 2.
     Exponent,
     /// True or false.
     Flag,
-    /// One of some choices, by place.
+    /// One of some choices, by index.
     Choice(fn(usize) -> Option<&'static Choice>),
-    /// Something else, of this type in words.
+    /// Another type: its description, how to read it and how to write it.
     Other(&'static str, fn(&mut T, &Table<'_>) -> Result<(), Error>, fn(&T) -> String),
 }
 
-/// The choice at a place.
+/// The choice at an index.
 pub(super) fn nth<E: Choices>(place: usize) -> Option<&'static Choice> {
     E::ALL.get(place).map(|(_, choice)| choice)
 }
 
-/// Exponents that a file may name.
+/// The largest magnitude of an exponent in a file.
 pub(super) const EXPONENTS: i32 = 5000;
 
-/// When a search for a unit's model changes a parameter.
+/// The stage at which a search for a unit's model changes a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Turn {
-    /// With what the result is rounded into.
+    /// With the format of the result.
     Result(u8),
     /// Before the rules of the grid.
     Below,
-    /// After them, if there are any.
+    /// After the rules of the grid, if there are any.
     Grid(u8),
-    /// With what is cut once the sum is normalised.
+    /// With the cut of the normalised sum.
     Normalised(u8),
-    /// Where the operation has block scales.
+    /// If the operation has block scales.
     Scales,
-    /// In a way of its own.
+    /// Separately, by code of its own.
     Apart,
 }
 
-/// Which values a search tries.
+/// The values that a search tries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tried {
     /// Every choice, or true and false.
     Every,
-    /// None, where that is a value, and these numbers of bits.
+    /// Absent, if allowed, and these numbers of bits.
     Bits(i32, i32),
     /// Numbers of bits from that of the result's format down to 1.
     FormatBits,
-    /// None, and exponents about the ends of the formats.
+    /// Absent, and exponents near the limits of the formats.
     Exponents,
-    /// None, and the rest together with another parameter.
+    /// Absent; other values only together with another parameter.
     Absent,
 }
 
-/// A parameter of `T`, which is an adder or a rule of its grid: all that is said of it, but for what evaluators do.
+/// A parameter of `T`, an adder or a rule of its grid: everything about it except its effect in the evaluators.
 pub struct Parameter<T: 'static> {
     /// Its key in a file.
     pub key: &'static str,
     pub(super) takes: Takes<T>,
-    /// For docs/model-format.md: what holds where the key is left out, if that is not the first choice.
+    /// For docs/model-format.md: the meaning of a missing key, if that is not the first choice.
     pub(super) absent: &'static str,
-    /// For docs/model-format.md.
+    /// For docs/model-format.md: the meaning of the key.
     pub(super) meaning: &'static str,
     /// Whether a file may have it.
     pub(super) applies: fn(&T) -> bool,
-    /// Whether it changes anything beside the other values of a file that may have it.
+    /// Whether it has an effect, given the other values of a file that may have it.
     pub(super) matters: fn(&T) -> bool,
-    /// What a file that has it although it may not is told.
+    /// The error for a file that has it although it may not.
     pub(super) refused: Option<&'static str>,
     /// Whether a file must have it.
     pub(super) required: fn(&T) -> bool,
     /// Its value.
     pub get: fn(&T) -> Setting,
-    /// Gives it a value; what only means something beside the value before goes with it.
+    /// Sets its value, and resets whatever depends on the previous value.
     pub set: fn(&mut T, Setting),
-    /// In `explain`.
+    /// The words that `explain` prints.
     pub(super) words: fn(&T) -> Option<String>,
-    /// In the summary of `identify`.
+    /// The words in the summary of `identify`.
     pub(super) brief: fn(&T) -> Option<String>,
-    /// Whether its value makes a model less simple.
+    /// Whether a non-default value makes a model less simple.
     pub(super) counts: fn(&T) -> bool,
-    /// When a search changes it.
+    /// The stage at which a search changes it.
     pub turn: Turn,
-    /// Which values a search tries.
+    /// The values that a search tries.
     pub tried: Tried,
-    /// Values near its own: the next ones of a number, other choices.
+    /// Neighbouring values: the next ones of a number, or the other choices.
     pub near: fn(&T) -> Vec<Setting>,
-    /// What a model with a value near is called: `carry bits`, of `7 carry bits`.
+    /// The name of a model with a neighbouring value: `carry bits`, of `7 carry bits`.
     pub(super) label: &'static str,
     pub(super) proved: fn(Setting) -> bool,
 }
@@ -142,7 +142,7 @@ impl<T> std::fmt::Debug for Parameter<T> {
 }
 
 impl<T> Parameter<T> {
-    /// One that may always be left out, changes nothing then, and of which nothing is said.
+    /// A parameter that may always be left out, has no effect then, and has no words.
     pub(super) const fn new(key: &'static str, takes: Takes<T>) -> Self {
         Self {
             key,
@@ -166,20 +166,20 @@ impl<T> Parameter<T> {
         }
     }
 
-    /// Whether it means anything beside the other values.
+    /// Whether it has an effect, given the other values.
     #[must_use]
     pub fn applies(&self, of: &T) -> bool {
         (self.applies)(of) && (self.matters)(of)
     }
 
-    /// Those of a table whose turn it is, in order.
+    /// The parameters of a table with a matching turn, ordered by turn.
     pub fn by_turn(table: &'static [Self], turn: impl Fn(Turn) -> bool) -> Vec<&'static Self> {
         let mut found: Vec<_> = table.iter().filter(|parameter| turn(parameter.turn)).collect();
         found.sort_by_key(|parameter| parameter.turn);
         found
     }
 
-    /// Its value where a file leaves it out.
+    /// Its value if a file leaves it out.
     #[must_use]
     pub fn default(&self) -> Setting {
         match self.takes {
@@ -195,7 +195,7 @@ impl<T> Parameter<T> {
         (self.counts)(of) && (self.get)(of) != self.default()
     }
 
-    /// Every choice that it has; true and false.
+    /// All its choices; true and false for a flag.
     #[must_use]
     pub fn choices(&self) -> Vec<Setting> {
         match self.takes {
@@ -205,7 +205,7 @@ impl<T> Parameter<T> {
         }
     }
 
-    /// Those near its own that make a model which a proof tells from this one, with what differs in words.
+    /// The neighbouring values whose models a proof tells from this one, each with a description of the difference.
     #[must_use]
     pub fn proved_neighbours(&self, of: &T) -> Vec<(Setting, String)> {
         if !self.applies(of) {
@@ -254,7 +254,7 @@ impl<T> Parameter<T> {
         Ok(())
     }
 
-    /// Its value as TOML, if a file must say it or it is not the default.
+    /// Its value as TOML, if a file must state it or it differs from the default.
     pub(super) fn written(&self, of: &T) -> Option<String> {
         if !(self.applies)(of) {
             return None;

@@ -1,4 +1,4 @@
-//! The format of a result and which NaN comes out: read, written and in words.
+//! The format of a result and the NaN it returns: reading, writing and describing them.
 
 use mxprobe_api::{Decoded, Error, Format};
 
@@ -7,7 +7,7 @@ use crate::{
     document::{Table, quoted},
 };
 
-/// Reads the format; what else there is to say of the result is read after it.
+/// Reads the format. The other properties of the result are read after it.
 pub(super) fn read_output(adder: &mut Adder, table: &Table<'_>) -> Result<(), Error> {
     let name = table.required_text("output")?;
     adder.output = Output::Wide;
@@ -30,9 +30,9 @@ pub(super) fn read_nan(adder: &mut Adder, table: &Table<'_>) -> Result<(), Error
     let bits = |table: &Table<'_>, key: &'static str, text: &str| {
         let bits = format.parse_hex(text).map_err(|error| table.place_of(key).error(error))?;
         let is_nan = matches!(format.decode(bits), Decoded::Nan { .. });
-        is_nan.then_some(bits).ok_or_else(|| table.place_of(key).error(format!("{text} is no NaN of {format}")))
+        is_nan.then_some(bits).ok_or_else(|| table.place_of(key).error(format!("{text} is not a NaN of {format}")))
     };
-    let missing = || table.place().error("`nan` is missing: which NaN comes out");
+    let missing = || table.place().error("`nan` is missing: the NaN result");
     if let Ok(text) = table.text("nan") {
         let nan = bits(table, "nan", text.ok_or_else(missing)?)?;
         adder.nan = NanRules { operand: Some(nan), value: Some(nan), invalid: nan, ..NanRules::default() };
@@ -42,7 +42,7 @@ pub(super) fn read_nan(adder: &mut Adder, table: &Table<'_>) -> Result<(), Error
     let mut order = Vec::new();
     for (name, place) in rules.texts("order")? {
         let cause = CAUSES.iter().find(|(known, _)| *known == name);
-        let wrong = || place.error(format!("`{name}` is none of operand, value, invalid"));
+        let wrong = || place.error(format!("`{name}` is not one of operand, value, invalid"));
         order.push(cause.ok_or_else(wrong)?.1);
     }
     for cause in NanRules::default().order {
@@ -60,7 +60,7 @@ pub(super) fn read_nan(adder: &mut Adder, table: &Table<'_>) -> Result<(), Error
     rules.finish()
 }
 
-/// Whether every NaN is the same.
+/// Whether all NaN results have the same bits.
 fn is_one(rules: &NanRules) -> bool {
     rules.operand == Some(rules.invalid) && rules.value == Some(rules.invalid)
 }

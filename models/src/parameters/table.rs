@@ -1,6 +1,7 @@
-//! Every parameter of an adder, said once: its key, how it is read and written, its words, its default and its neighbours.
+//! Every parameter of an adder, defined once: its key, how it is read and written, its words, its default and its
+//! neighbours.
 //!
-//! Only what they do to a sum is said elsewhere: in the exact evaluator, the fast one and the proving one.
+//! Only its effect on a sum is defined elsewhere: in the exact evaluator, the fast one and the proving one.
 
 use mxprobe_api::{Format, Overflow, Rounding, Subnormals};
 
@@ -15,7 +16,7 @@ use super::{
 };
 use crate::adder::{Adder, Below, Class, Exponent, GridRule, IgnoredValues, Output, Scale, ZeroSign};
 
-/// A parameter that is a choice and is kept at a place of its own.
+/// A parameter that is a choice, stored in a field of its own.
 macro_rules! choice {
     ($key:literal, $kind:ty, $of:ident => $place:expr, { $($rest:tt)* }) => {
         Parameter {
@@ -27,7 +28,7 @@ macro_rules! choice {
     };
 }
 
-/// A choice among those of a floating result.
+/// A choice that applies to floating results.
 macro_rules! of_float {
     ($key:literal, $kind:ty, $field:ident, { $($rest:tt)* }) => {
         Parameter {
@@ -57,7 +58,7 @@ fn exponent(at: Option<i32>) -> Setting {
     at.map_or(Absent, Whole)
 }
 
-/// One bit more and one fewer.
+/// One bit more and one bit fewer.
 fn beside(bits: u32) -> [Setting; 2] {
     [bits + 1, bits.saturating_sub(1)].map(|bits| Whole(bits.cast_signed()))
 }
@@ -70,7 +71,7 @@ pub(crate) fn counted_bits(bits: i32) -> String {
     if bits == 1 { "1 bit".into() } else { format!("{bits} bits") }
 }
 
-/// The parameters of one rule of a grid, in the order in which a file has them in an array of rules.
+/// The parameters of one rule of a grid, in the order of their keys in an array of rules.
 pub static RULE: [Parameter<GridRule>; 4] = [
     choice!("terms", Class, rule => rule.terms, {
         meaning: "in `grid` only: the terms that the rule looks at",
@@ -112,7 +113,7 @@ pub static RULE: [Parameter<GridRule>; 4] = [
     },
 ];
 
-/// The other parameters of an adder, in the order in which a file has them.
+/// The other parameters of an adder, in the order of their keys in a file.
 pub static PARAMETERS: [Parameter<Adder>; 18] = [
     choice!("below", Below, adder => adder.below, {
         absent: "required with a grid",

@@ -1,4 +1,4 @@
-//! A whole adder from the table: read, written, in words, and the table itself as documentation.
+//! A whole adder from the table: reading, writing and describing it, and the table itself as documentation.
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
@@ -15,18 +15,18 @@ use crate::{
     provenance::Provenance,
 };
 
-/// Words that trees have for something else.
+/// Words that have another meaning in trees.
 const TAKEN: [&str; 8] = ["c", "acc", "none", "fold", "pairs", "all", "reverse", "every"];
 
-/// An adder as its file says it.
+/// Reads an adder from its table in a file.
 pub(crate) fn read_adder(name: &str, table: &Table<'_>, sources: &BTreeMap<String, String>) -> Result<Adder, Error> {
     if TAKEN.contains(&name)
         || name.starts_with(|c: char| c.is_ascii_digit())
         || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
     {
-        return Err(table
-            .place()
-            .error(format!("`{name}` is no name of an adder: a word of trees, or not of letters, digits, - and _")));
+        return Err(table.place().error(format!(
+            "`{name}` is not an adder name: it is a word of trees, or not made of letters, digits, - and _"
+        )));
     }
     let mut adder = Adder::exact(name, Output::Wide, NanRules::default());
     adder.grid = read_grid(table)?;
@@ -42,7 +42,7 @@ pub(crate) fn read_adder(name: &str, table: &Table<'_>, sources: &BTreeMap<Strin
 const PLAIN: GridRule =
     GridRule { terms: Class::All, exponent: Exponent::Operands, fraction_bits: 0, exponent_floor: None };
 
-/// One rule whose keys stand beside the adder's own, or an array of rules.
+/// Reads one rule whose keys are among the adder's own, or an array of rules.
 fn read_grid(table: &Table<'_>) -> Result<Vec<GridRule>, Error> {
     let mut grid = Vec::new();
     if table.integer("fraction_bits", 0, 400)?.is_some() {
@@ -65,7 +65,7 @@ fn read_grid(table: &Table<'_>) -> Result<Vec<GridRule>, Error> {
     Ok(grid)
 }
 
-/// An adder as its file would say it.
+/// An adder as written in a file.
 pub(crate) fn write_adder(adder: &Adder) -> String {
     let mut text = format!("\n[adder.{}]\n{}", adder.name, write_grid(&adder.grid));
     for parameter in &PARAMETERS {
@@ -81,7 +81,7 @@ fn write_grid(rules: &[GridRule]) -> String {
     if let [rule] = rules
         && rule.terms == Class::All
     {
-        // What makes it a grid comes first.
+        // The key that makes it a grid comes first.
         let (first, rest): (Vec<_>, Vec<_>) = RULE.iter().partition(|parameter| parameter.key == "fraction_bits");
         let written = first.into_iter().chain(rest).filter_map(|each| Some(pair(each, &each.written(rule)?)));
         return written.map(|line| line + "\n").collect();
@@ -99,7 +99,7 @@ fn write_grid(rules: &[GridRule]) -> String {
 }
 
 impl Adder {
-    /// What it does, with the key of the file that says so.
+    /// Its properties in words, each with the key of the file that states it.
     pub(crate) fn facts(&self) -> Vec<(&'static str, String)> {
         let mut facts = Vec::new();
         if self.grid.is_empty() {
@@ -117,7 +117,7 @@ impl Adder {
         facts
     }
 
-    /// What it does in a line: what goes without saying is left out.
+    /// Its arithmetic in one line; defaults are left out.
     ///
     /// ```
     /// let line = mxprobe_models::load("v100")?.adders[0].summary();
@@ -139,7 +139,7 @@ impl Adder {
         format!("{}: {}", self.name, words.join("; "))
     }
 
-    /// How many of its values differ from the simplest.
+    /// The number of values that differ from the simplest.
     #[must_use]
     pub fn complexity(&self) -> usize {
         let of_rule = |rule: &GridRule| 2 + RULE.iter().filter(|each| each.complicates(rule)).count();

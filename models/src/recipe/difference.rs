@@ -1,4 +1,4 @@
-//! What differs between two recipes: in what they say, and in bits.
+//! Differences between two recipes: in their descriptions and in bits.
 
 use std::{
     collections::BTreeMap,
@@ -24,25 +24,25 @@ pub struct Witness {
     pub b: Elements,
     /// c.
     pub c: u64,
-    /// What each gives, in its format.
+    /// The result of each program, in its format.
     pub d: [(Format, u64); 2],
 }
 
-/// What is known of two programs on products of k.
+/// The result of comparing two programs on products of k.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// They give the same bits for every A, B, C and inputs: unit, structure and epilogue are the same.
     Equal,
     /// They differ on a dot.
     Differ(Box<Witness>),
-    /// They are not the same, and so many dots show no difference.
+    /// They are not the same, but the dots compared so far show no difference.
     Open {
-        /// How many dots were compared.
+        /// The number of dots compared.
         dots: u64,
     },
 }
 
-/// One program beside the recipe it was made of.
+/// A program and its recipe.
 #[derive(Clone, Copy, Debug)]
 pub struct Side<'a> {
     /// The recipe.
@@ -51,10 +51,10 @@ pub struct Side<'a> {
     pub program: &'a Program,
 }
 
-/// A unit's fused additions without names, what it flushes, its formats and its qualifiers.
+/// A unit's fused additions without names, its flushing, formats and qualifiers.
 type Arithmetic<'a> = (Vec<(Adder, &'a [crate::Term])>, crate::Flush, [Format; 4], &'a [String]);
 
-/// What is stored: the expression without names, its adders, its inputs, and the format of c.
+/// The stored value: the expression without names, its adders, its inputs, and the format of c.
 type Stored<'a> = (String, Vec<Adder>, Vec<(&'a String, &'a super::Input)>, Format);
 
 impl Side<'_> {
@@ -73,13 +73,14 @@ impl Side<'_> {
         let expression = case.epilogue.as_ref()?;
         let mut adders = Vec::new();
         expression.visit(&mut |addition| adders.push(anonymous(&self.recipe.adders[addition.adder])));
-        // Written with one name for all adders, which stand beside it in their order.
+        // Adders are written with one name for all; they are listed separately, in order.
         let unnamed: Vec<Adder> = self.recipe.adders.iter().map(anonymous).collect();
         Some((expression.text(&unnamed), adders, case.inputs.iter().collect(), self.program.c_format()))
     }
 }
 
-/// What differs in what two recipes say, a line each; none if units, levels and epilogues are the same.
+/// The differences between the descriptions of two recipes, one per line; empty if units, levels and epilogues are the
+/// same.
 #[must_use]
 pub fn differences(one: Side<'_>, other: Side<'_>) -> Vec<String> {
     let mut lines = Vec::new();
@@ -90,7 +91,7 @@ pub fn differences(one: Side<'_>, other: Side<'_>) -> Vec<String> {
         lines.push(format!("the unit: {} against {}", name(one), name(other)));
     }
     let (mine, theirs) = (one.program.stages(), other.program.stages());
-    // Levels are held against each other from the unit outwards: a library splits k around what it did before.
+    // Levels are compared from the unit outwards: a library splits k around its earlier levels.
     for at in 0..mine.len().max(theirs.len()) {
         let of = |stages: &[Stage]| stages.len().checked_sub(at + 1).map(|place| stages[place].clone());
         lines.extend(level_difference(of(mine).as_ref(), of(theirs).as_ref()));
@@ -152,18 +153,18 @@ fn level_difference(one: Option<&Stage>, other: Option<&Stage>) -> Option<String
     }
 }
 
-/// Whether two programs give the same bits for products of k: what both say settles it, or dots are drawn until they differ or
-/// the time is over. Inputs of the epilogues are their defaults, else 1.
+/// Decides whether two programs give the same bits for products of k. If the structures do not settle it, random dots
+/// are compared until they differ or the time budget is spent. Inputs of the epilogues are their defaults, else 1.
 ///
 /// # Errors
-/// If a case does not hold for 1×1×k or the other's formats of A and B, or has block scales.
+/// If a case does not apply to 1×1×k or to the other's formats of A and B, or has block scales.
 pub fn decide(one: Side<'_>, other: Side<'_>, k: usize, seed: u64, budget: Duration) -> Result<Verdict, Error> {
     let [mine, theirs] = [one, other].map(|side| side.program.id());
     if (mine.a, mine.b) != (theirs.a, theirs.b) {
         return Err(Error::invalid(format!("{mine} and {theirs} multiply different formats")));
     }
     if mine.block_scale().is_some() || theirs.block_scale().is_some() {
-        return Err(Error::unsupported("dots with block scales are not drawn"));
+        return Err(Error::unsupported("cannot compare dots with block scales"));
     }
     if one.unit() == other.unit()
         && one.program.structure(k) == other.program.structure(k)
@@ -197,19 +198,19 @@ pub fn decide(one: Side<'_>, other: Side<'_>, k: usize, seed: u64, budget: Durat
     Ok(Verdict::Open { dots })
 }
 
-/// Rows and columns of the products that are drawn.
+/// Rows and columns of the random products.
 const LINES: usize = 16;
 
 fn same(one: &Elements, other: &Elements, at: usize) -> bool {
-    // In two formats the values count.
+    // In different formats, values are compared.
     if one.format() == other.format() {
         return one.get(at) == other.get(at);
     }
     one.format().to_f64(one.get(at)).to_bits() == other.format().to_f64(other.get(at)).to_bits()
 }
 
-/// An element of A or B: numbers of one size in some rounds, of several in others. Half of them have all of their fraction bits, for
-/// products of short ones are exact, fused with their sum or not.
+/// Draws an element of A or B: numbers of one size in some rounds, of several in others. Half of them use all of their
+/// fraction bits, because products of short ones are exact, fused with their sum or not.
 fn drawn(random: &mut Random, format: Format, round: u64) -> u64 {
     if round % 2 == 1 && random.below(8) == 0 {
         return random.any(format) & (format.mask() >> 1) | (random.bits() & 1) << (format.bits() - 1);
@@ -217,7 +218,7 @@ fn drawn(random: &mut Random, format: Format, round: u64) -> u64 {
     if random.flip() { random.dense(format) } else { random.moderate(format) }
 }
 
-/// The product of one side, c the same everywhere.
+/// The product of one side, with c the same everywhere.
 fn product(
     side: Side<'_>,
     a: &Elements,
@@ -243,7 +244,7 @@ fn product(
     side.program.multiply(&operands, &inputs, 1)
 }
 
-/// The dot with as many products as possible set to zero, more at a time first.
+/// Simplifies the dot: sets as many products as possible to zero, several at a time first.
 fn simplest(
     one: Side<'_>,
     other: Side<'_>,
@@ -275,7 +276,7 @@ fn simplest(
         }
         length /= 2;
     }
-    // Then ones where ones do.
+    // Then replaces numbers by ones if the difference remains.
     for at in 0..k {
         for side in 0..2 {
             let (mut plainer_a, mut plainer_b) = (a.clone(), b.clone());

@@ -1,13 +1,13 @@
-//! Which k go into which slice, and in which order slices are merged.
+//! Dividing k into slices, and the order in which slices are merged.
 
 use std::ops::Range;
 
 use super::types::{Division, MergeOrder, Rest, Share};
 
-/// Some k in the order in which they are summed: runs of consecutive ones.
+/// Some k in the order in which they are summed, as runs of consecutive ones.
 pub(super) type Run = Vec<Range<usize>>;
 
-/// A division whose counts are numbers.
+/// A division whose counts are resolved to numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Parts {
     Every(usize),
@@ -26,7 +26,7 @@ impl Parts {
         }
     }
 
-    /// k in one round: a slice, or a tile of each slice.
+    /// The number of k in one round: a slice, or a tile of each slice.
     fn round(self) -> usize {
         match self {
             Self::Every(every) => every,
@@ -34,7 +34,7 @@ impl Parts {
         }
     }
 
-    /// The slices of some k, of which there is one at the least, and the k that are left over for `rest`.
+    /// Divides some k into at least one slice, and returns the k that are left over for `rest`.
     pub(super) fn slices(self, of: &Run, rest: Rest) -> (Vec<Run>, Run) {
         let total = length(of);
         let divided = if rest == Rest::Divided { total } else { total - total % self.round() };
@@ -63,12 +63,12 @@ impl Parts {
     }
 }
 
-/// How many k there are.
+/// The number of k in a run.
 pub(super) fn length(run: &Run) -> usize {
     run.iter().map(ExactSizeIterator::len).sum()
 }
 
-/// The k at some places of a run.
+/// The k at a range of places in a run.
 fn cut(run: &Run, places: Range<usize>) -> Run {
     let mut before = 0;
     let mut found = Vec::new();
@@ -86,7 +86,7 @@ fn cut(run: &Run, places: Range<usize>) -> Run {
     found
 }
 
-/// Runs whose ends meet as one.
+/// Joins runs whose ends meet.
 fn joined(pieces: impl Iterator<Item = Range<usize>>) -> Run {
     let mut found: Run = Vec::new();
     for piece in pieces {
@@ -98,7 +98,7 @@ fn joined(pieces: impl Iterator<Item = Range<usize>>) -> Run {
     found
 }
 
-/// One addition of a merge: what it adds, each a partial sum or an earlier addition's result.
+/// One operand of an addition in a merge: a partial sum or the result of an earlier addition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Addend {
     Partial(usize),
@@ -106,8 +106,8 @@ pub(super) enum Addend {
 }
 
 impl MergeOrder {
-    /// The additions that merge so many partial sums, in the order in which they are done; the last one gives the sum. None
-    /// for a single one.
+    /// The additions that merge this many partial sums, in the order in which they are performed; the last one gives
+    /// the sum. Empty for a single partial sum.
     pub(super) fn additions(self, slices: usize) -> Vec<(Addend, Addend)> {
         let mut steps = Vec::new();
         let mut level: Vec<Addend> = (0..slices).map(Addend::Partial).collect();
@@ -139,7 +139,7 @@ impl MergeOrder {
             }
             Self::LastThenSlots => {
                 let (half, last) = (slices.div_ceil(2), slices - 1);
-                // Of one slice nothing is added; of two the first is a slot of its own.
+                // One slice needs no addition; of two, the first is a slot of its own.
                 let slots: Vec<Addend> = (0..half.min(last))
                     .map(|at| if at + half < last { add(level[at], level[at + half]) } else { level[at] })
                     .collect();

@@ -1,4 +1,4 @@
-//! What becomes of the sum before it is stored.
+//! Epilogues: the computation on the sum before it is stored.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{adder::Adder, exact::Fused};
 
-/// An expression whose adders are ready to compute. Additions of scalars alone are done once for a whole matrix.
+/// An expression with its adders prepared. Additions of scalars alone are computed once for a whole matrix.
 #[derive(Clone, Debug)]
 pub(super) struct Epilogue {
     /// The additions, inner ones first.
@@ -25,7 +25,7 @@ struct Step {
     terms: Vec<(Source, Option<Source>)>,
 }
 
-/// Where a factor comes from.
+/// The origin of a factor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Source {
     Acc,
@@ -38,25 +38,25 @@ enum Source {
     Call(Function, Box<Source>),
 }
 
-/// What an element of D finds in a source.
+/// The numbers of a source, for the elements of D.
 enum Column<'a> {
     One((Format, u64)),
     Each(&'a Elements, Index),
     Computed(Elements),
 }
 
-/// How an element of a piece finds its number.
+/// How an element of a piece finds its number in an array.
 #[derive(Clone, Copy)]
 enum Index {
-    /// Of an array over the piece.
+    /// In an array over the piece.
     Piece,
     Row,
     Column,
-    /// Of a matrix of the whole D.
+    /// In a matrix over the whole D.
     Matrix,
 }
 
-/// The inputs of a case, checked.
+/// The inputs of a case, after validation.
 pub(super) struct Inputs<'a> {
     given: BTreeMap<&'a str, (&'a Input, Option<&'a Elements>)>,
 }
@@ -81,11 +81,11 @@ impl<'a> Inputs<'a> {
                 }
                 Some(elements) if elements.format() != input.format => {
                     let found = elements.format();
-                    return Err(Error::invalid(format!("input {name} holds {found} where {} is wanted", input.format)));
+                    return Err(Error::invalid(format!("input {name} holds {found}, not {}", input.format)));
                 }
                 Some(elements) if elements.len() != input.shape.count((m, n)) => {
                     return Err(Error::invalid(format!(
-                        "input {name} holds {} elements where {} are wanted ({} of {m}×{n})",
+                        "input {name} holds {} elements, not {} ({} of {m}×{n})",
                         elements.len(),
                         input.shape.count((m, n)),
                         input.shape.name()
@@ -98,7 +98,7 @@ impl<'a> Inputs<'a> {
         Ok(Self { given })
     }
 
-    /// The number of an input for an element of D.
+    /// The number that an input holds for an element of D.
     pub(super) fn of(&self, name: &str, (row, column): (usize, usize), n: usize) -> (Format, u64) {
         let (input, elements) = self.given[name];
         let bits = match elements {
@@ -132,12 +132,12 @@ impl Epilogue {
         Self { steps }
     }
 
-    /// The format of what is stored.
+    /// The format of the stored value.
     pub(super) fn format(&self) -> Format {
         self.steps.last().expect("an expression is an addition").sum.format()
     }
 
-    /// What is stored of a piece of D, `n` wide; `acc` is the piece's, `c` the whole matrix.
+    /// Computes the stored values of a piece of D, which is `n` wide. `acc` covers the piece, `c` the whole matrix.
     pub(super) fn apply(&self, acc: &Elements, c: &Elements, inputs: &Inputs<'_>, piece: &Piece, n: usize) -> Elements {
         let mut done: Vec<Column<'_>> = Vec::with_capacity(self.steps.len());
         for step in &self.steps {
@@ -146,7 +146,7 @@ impl Epilogue {
         }
         match done.pop() {
             Some(Column::Computed(elements)) => elements,
-            // An expression reads acc, which is not one number.
+            // An expression reads acc, which is an array.
             _ => unreachable!("the last addition of an epilogue reads acc"),
         }
     }
@@ -232,13 +232,13 @@ impl Step {
     }
 }
 
-/// The numbers of a source, and the functions of them, the outermost first.
+/// The numbers of a source, and the functions applied to them, outermost first.
 struct Found<'a> {
     numbers: Numbers<'a>,
     functions: Vec<Function>,
 }
 
-/// A number for every element, or one for all.
+/// One number for every element, or one for all.
 enum Numbers<'a> {
     One((Format, u64)),
     Each(&'a Elements, Index),

@@ -1,4 +1,4 @@
-//! The expression of an epilogue: adders over products of what a case has.
+//! The expression of an epilogue: adders over products of the case's values.
 //!
 //! ```text
 //! expression = ADDER "(" term {"," term} ")"
@@ -15,13 +15,13 @@ use crate::adder::Adder;
 /// One addition of an epilogue, rounded once by its adder. A term of two factors is their exact product.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expression {
-    /// Which of the recipe's adders.
+    /// The index of the adder in the recipe.
     pub adder: usize,
-    /// What it adds, in order.
+    /// The terms, in order.
     pub terms: Vec<(Factor, Option<Factor>)>,
 }
 
-/// What an epilogue computes with.
+/// An operand of an epilogue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Factor {
     /// The sum of the levels.
@@ -30,34 +30,34 @@ pub enum Factor {
     C,
     /// The constant +0.
     PositiveZero,
-    /// An input, by its name.
+    /// An input, by name.
     Input(String),
-    /// Another addition's result.
+    /// The result of another addition.
     Sum(Box<Expression>),
-    /// A function of a factor, which rounds nothing.
+    /// A function of a factor, computed without rounding.
     Call(Function, Box<Factor>),
 }
 
-/// What a factor may be changed to without being rounded.
+/// A function that changes a factor without rounding it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Function {
     /// An infinity becomes the largest finite value of its sign and format.
     Finite,
-    /// What is below zero, and −0, becomes +0; NaN stays (max(x, +0) of IEEE 754-2019, 9.6, `maximum`).
+    /// Values below zero, and −0, become +0; NaN is unchanged (max(x, +0) of IEEE 754-2019, 9.6, `maximum`).
     Relu,
 }
 
 impl Function {
-    /// Every one, with what files call it.
+    /// All functions, with their names in files.
     pub const ALL: [(&'static str, Self); 2] = [("finite", Self::Finite), ("relu", Self::Relu)];
 
-    /// What files call it.
+    /// The name in files.
     #[must_use]
     pub fn name(self) -> &'static str {
         Self::ALL.iter().find(|(_, other)| *other == self).map_or("", |(name, _)| name)
     }
 
-    /// Bits of a floating format, changed.
+    /// Applies the function to bits of a floating format.
     #[must_use]
     pub fn of(self, format: Format, bits: u64) -> u64 {
         match (self, format.decode(bits)) {
@@ -73,19 +73,19 @@ impl Function {
     }
 }
 
-/// Expressions are nested at most so deep.
+/// The maximum nesting depth of expressions.
 const DEEPEST: usize = 64;
 
 impl Expression {
-    /// Reads an expression over adders and inputs of these names.
+    /// Parses an expression over adders and inputs of these names.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// If it is malformed: a message for people.
     pub fn parse(text: &str, adders: &[&str], inputs: &[&str]) -> Result<Self, String> {
         let mut parser = Parser { rest: text, adders, inputs };
         let factor = parser.factor(0)?;
         if !parser.rest.trim_start().is_empty() {
-            return Err(format!("`{}` stands after the end of the expression", parser.rest.trim()));
+            return Err(format!("unexpected `{}` after the end of the expression", parser.rest.trim()));
         }
         match factor {
             Factor::Sum(sum) => Ok(*sum),
@@ -93,10 +93,10 @@ impl Expression {
         }
     }
 
-    /// The expression as a recipe file has it.
+    /// The expression as written in a recipe file.
     ///
     /// # Panics
-    /// If it names an adder beyond the last of `adders`.
+    /// If it refers to an adder that `adders` lacks.
     #[must_use]
     pub fn text(&self, adders: &[Adder]) -> String {
         let factor = |factor: &Factor| factor.text(adders);
@@ -110,7 +110,7 @@ impl Expression {
         text + ")"
     }
 
-    /// Calls `visit` with this addition and with each one inside of it, inner ones first.
+    /// Calls `visit` with this addition and every one inside it, inner ones first.
     pub fn visit(&self, visit: &mut impl FnMut(&Self)) {
         for factor in self.factors() {
             if let Factor::Sum(sum) = factor {
@@ -162,7 +162,7 @@ struct Parser<'a> {
 }
 
 impl<'a> Parser<'a> {
-    /// Whether the next sign is `sign`, which is then passed.
+    /// Consumes the next character if it is `sign`, and says whether it was.
     fn eat(&mut self, sign: char) -> bool {
         let rest = self.rest.trim_start();
         match rest.strip_prefix(sign) {
@@ -196,7 +196,7 @@ impl<'a> Parser<'a> {
             if let Some((_, function)) = Function::ALL.iter().find(|(name, _)| *name == word) {
                 let of = self.factor(depth + 1)?;
                 if !self.eat(')') {
-                    return Err(format!("`{word}(` takes one factor and is closed"));
+                    return Err(format!("`{word}(` takes one factor and a closing `)`"));
                 }
                 return Ok(Factor::Call(*function, Box::new(of)));
             }
@@ -213,8 +213,8 @@ impl<'a> Parser<'a> {
                 }
                 if !self.eat(',') {
                     return Err(match self.rest.trim_start().chars().next() {
-                        Some('*') => "a product has more than two factors, which no adder takes".to_owned(),
-                        Some(sign) => format!("`{sign}` where `,`, `*` or `)` is wanted"),
+                        Some('*') => "a product has more than two factors".to_owned(),
+                        Some(sign) => format!("expected `,`, `*` or `)`, found `{sign}`"),
                         None => format!("`{word}(` is not closed"),
                     });
                 }
@@ -222,8 +222,8 @@ impl<'a> Parser<'a> {
         }
         match word {
             "" => Err(match self.rest.trim_start().chars().next() {
-                Some(sign) => format!("`{sign}` where acc, c, +0, an input or an adder is wanted"),
-                None => "the expression ends where acc, c, +0, an input or an adder is wanted".to_owned(),
+                Some(sign) => format!("expected acc, c, +0, an input or an adder, found `{sign}`"),
+                None => "expected acc, c, +0, an input or an adder, found the end of the expression".to_owned(),
             }),
             "acc" => Ok(Factor::Acc),
             "c" => Ok(Factor::C),
@@ -235,7 +235,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Names with commas, or `none`.
+/// The names with commas, or `none`.
 fn listed(names: &[&str]) -> String {
     if names.is_empty() { "none".to_owned() } else { names.join(", ") }
 }
@@ -285,18 +285,18 @@ mod tests {
     #[test]
     fn each_fault_is_said() {
         for (text, said) in [
-            ("", "the expression ends where acc, c, +0, an input or an adder is wanted"),
+            ("", "expected acc, c, +0, an input or an adder, found the end of the expression"),
             ("acc", "`acc` is not an addition: an adder and its terms in parentheses"),
             ("f64(acc)", "`f64` is not an adder of this recipe; it has f32, to-bf16"),
             ("f32(gamma)", "`gamma` is neither acc, c, +0 nor an input of this case; it has alpha"),
             ("f32(acc", "`f32(` is not closed"),
-            ("f32(acc; c)", "`;` where `,`, `*` or `)` is wanted"),
-            ("f32(acc*alpha*c)", "a product has more than two factors, which no adder takes"),
-            ("f32(acc) c", "`c` stands after the end of the expression"),
+            ("f32(acc; c)", "expected `,`, `*` or `)`, found `;`"),
+            ("f32(acc*alpha*c)", "a product has more than two factors"),
+            ("f32(acc) c", "unexpected `c` after the end of the expression"),
             ("f32(+1)", "`+1` is not +0, the only constant"),
-            ("f32(relu(acc, c))", "`relu(` takes one factor and is closed"),
+            ("f32(relu(acc, c))", "`relu(` takes one factor and a closing `)`"),
             ("relu(acc)", "`relu(acc)` is not an addition: an adder and its terms in parentheses"),
-            ("f32(/)", "`/` where acc, c, +0, an input or an adder is wanted"),
+            ("f32(/)", "expected acc, c, +0, an input or an adder, found `/`"),
         ] {
             assert_eq!(Expression::parse(text, &ADDERS, &["alpha"]).unwrap_err(), said, "{text}");
         }

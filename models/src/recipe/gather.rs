@@ -14,12 +14,12 @@ pub(super) struct Piece {
 }
 
 impl Piece {
-    /// How many elements of D it has.
+    /// The number of elements of D in it.
     pub(super) fn len(&self) -> usize {
         self.rows.len() * self.columns.len()
     }
 
-    /// D in pieces of about so many elements, rows before columns.
+    /// D in pieces of about this many elements, rows before columns.
     pub(super) fn all((m, n): (usize, usize), elements: usize) -> Vec<Self> {
         let width = n.min((elements / m.clamp(1, HEIGHT)).max(HEIGHT));
         let height = (elements / width.max(1)).clamp(1, m.max(1));
@@ -32,7 +32,7 @@ impl Piece {
     }
 }
 
-/// A piece is about as wide as high.
+/// The height of a piece, which is about as wide as high.
 const HEIGHT: usize = 256;
 
 /// Operands of a piece of D over some k.
@@ -44,7 +44,7 @@ pub(super) struct Part {
 }
 
 impl Part {
-    /// The operands of a piece; `block` is how many k share a scale.
+    /// Gathers the operands of a piece; `block` is the number of k that share a scale.
     pub(super) fn new(whole: &GemmOperands<'_>, piece: &Piece, run: &Run, block: usize) -> Self {
         let GemmOperands { n, k, .. } = *whole;
         let (m, width) = (piece.rows.len(), piece.columns.len());
@@ -56,7 +56,7 @@ impl Part {
         Self { lengths: (m, width, length(run)), a, b, scales }
     }
 
-    /// As operands of a multiply.
+    /// The part as operands of a multiplication.
     pub(super) fn operands<'a>(&'a self, c: &'a Elements) -> GemmOperands<'a> {
         let (m, n, k) = self.lengths;
         let (scale_a, scale_b) = (self.scales.as_ref().map(|(a, _)| a), self.scales.as_ref().map(|(_, b)| b));
@@ -92,7 +92,7 @@ fn columns_of(matrix: &Elements, width: usize, columns: &Range<usize>, runs: &Ru
     Elements::from_bytes(matrix.format(), bytes).expect("elements of a matrix")
 }
 
-/// Puts a piece of D where it belongs.
+/// Copies a piece of D to its place.
 pub(super) fn put(d: &mut Elements, n: usize, piece: &Piece, elements: &Elements) {
     let size = elements.format().storage_bytes();
     if piece.columns.is_empty() {
@@ -103,7 +103,7 @@ pub(super) fn put(d: &mut Elements, n: usize, piece: &Piece, elements: &Elements
     }
 }
 
-/// That scales of blocks of k stay with their blocks.
+/// Checks that blocks of k are not separated from their scales.
 pub(super) fn check_scales(run: &Run, k: usize, block: usize) -> Result<(), Error> {
     match run.iter().find(|run| run.start % block != 0 || (run.end % block != 0 && run.end != k)) {
         None => Ok(()),

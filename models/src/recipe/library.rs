@@ -1,4 +1,4 @@
-//! Recipes by their names, and those of files; and the case of a product.
+//! Looking up recipes by name or file, and the case that applies to a product.
 
 use std::{path::Path, sync::OnceLock};
 
@@ -7,7 +7,7 @@ use mxprobe_api::{Error, OperationId};
 use super::types::{Case, Recipe};
 use crate::{library, model::Model};
 
-/// File name and text of every file of `recipes/`, in the order of their names.
+/// File name and text of every file in `recipes/`, ordered by name.
 const FILES: &[(&str, &str)] = &include!(concat!(env!("OUT_DIR"), "/recipes.rs"));
 
 /// Every recipe that comes with the crate.
@@ -21,12 +21,12 @@ pub fn shipped() -> &'static [Recipe] {
     })
 }
 
-/// The recipe of a name, an alias or a file, and its model.
+/// Loads a recipe by name, alias or file, and its model.
 ///
-/// A recipe of a file may name a model file beside it: a relative path is taken from the recipe's folder.
+/// A recipe file may name a model file: a relative path starts at the recipe's folder.
 ///
 /// # Errors
-/// If there is none, the file cannot be read or is malformed, or the model lacks an operation of the recipe.
+/// If no recipe has this name, the file cannot be read or is malformed, or the model lacks an operation of the recipe.
 pub fn load(name: &str) -> Result<(Recipe, Model), Error> {
     if name.contains(['/', '\\']) || name.ends_with(".toml") {
         let text = std::fs::read_to_string(name)
@@ -42,7 +42,7 @@ pub fn load(name: &str) -> Result<(Recipe, Model), Error> {
     let Some(recipe) = shipped().iter().find(called) else {
         let names: Vec<&str> = shipped().iter().map(|recipe| recipe.name.as_str()).collect();
         return Err(Error::invalid(format!(
-            "there is no recipe `{name}`; the recipes are {}, or a path to a recipe file",
+            "unknown recipe `{name}`; the recipes are {}, or a path to a recipe file",
             names.join(", ")
         )));
     };
@@ -50,10 +50,10 @@ pub fn load(name: &str) -> Result<(Recipe, Model), Error> {
 }
 
 impl Recipe {
-    /// The recipe's model; a relative path is taken from `folder`.
+    /// Loads the recipe's model; a relative path starts at `folder`.
     ///
     /// # Errors
-    /// If there is no such model, or it lacks an operation of the recipe.
+    /// If the model does not exist, or lacks an operation of the recipe.
     pub fn open_model(&self, folder: Option<&Path>) -> Result<Model, Error> {
         let is_file = self.model.contains(['/', '\\']) || self.model.ends_with(".toml");
         let model = match folder.filter(|_| is_file) {
@@ -68,7 +68,7 @@ impl Recipe {
         Ok(model)
     }
 
-    /// The operations of the cases of a name, or of all, in order, each once.
+    /// The operations of the cases with this name, or of all cases, sorted and without duplicates.
     #[must_use]
     pub fn operations(&self, case: Option<&str>) -> Vec<&OperationId> {
         let is_meant = |one: &&Case| case.is_none_or(|name| one.name == name);
@@ -79,8 +79,8 @@ impl Recipe {
         known
     }
 
-    /// The operation of [`operations`](Self::operations) that a name of the recipe's model means: an id, or an alias, which may mean
-    /// another shape of the same arithmetic. `None` if there is none.
+    /// Finds the operation of [`operations`](Self::operations) that `op` names in the recipe's model: an id, or an
+    /// alias, which also matches another shape of the same arithmetic. `None` if the recipe does not have it.
     ///
     /// # Errors
     /// If the model has no operation of that name.
@@ -91,11 +91,11 @@ impl Recipe {
         Ok(self.operations(case).into_iter().find(is_meant))
     }
 
-    /// The first case that is called so, is for the operation and holds for `k` and some m and n; without a name or an operation, of
-    /// any.
+    /// The first case that has this name, covers the operation and applies to `k` for some m and n. `None` matches any
+    /// name or operation.
     ///
     /// # Errors
-    /// If there is none.
+    /// If no case matches.
     pub fn case_of_element(
         &self,
         name: Option<&str>,
@@ -109,11 +109,11 @@ impl Recipe {
         self.cases.iter().find(|case| of_k(case)).map_or_else(|| self.case_for(name, operation, (1, 1, k)), Ok)
     }
 
-    /// The first case that is called so, is for the operation and holds for the shape (m, n, k); without a name or an operation, of
-    /// any.
+    /// The first case that has this name, covers the operation and applies to the shape (m, n, k). `None` matches any
+    /// name or operation.
     ///
     /// # Errors
-    /// If there is none.
+    /// If no case matches.
     pub fn case_for(
         &self,
         name: Option<&str>,
@@ -154,6 +154,6 @@ mod tests {
             assert!(recipe.aliases.iter().all(|alias| load(alias).unwrap().0 == *recipe));
         }
         let missing = load("no-such").map(|_| ()).unwrap_err().to_string();
-        assert!(missing.starts_with("there is no recipe `no-such`; the recipes are "), "{missing}");
+        assert!(missing.starts_with("unknown recipe `no-such`; the recipes are "), "{missing}");
     }
 }

@@ -1,7 +1,8 @@
-//! Recipes: what a library makes of a matrix unit.
+//! Recipes: how a library computes matrix products with a matrix unit.
 //!
-//! A recipe is data, a file beside a model: which operation computes, how k is divided among partial sums and how these are
-//! merged, level by level, and what becomes of the sum before it is stored. docs/recipes.md describes the format.
+//! A recipe is data, a file that refers to a model: which operation computes, how k is divided among partial sums, how
+//! these are merged, level by level, and how the sum is processed before it is stored. docs/recipes.md describes the
+//! format.
 
 mod difference;
 mod divide;

@@ -1,4 +1,4 @@
-//! What files call the choices of a recipe.
+//! The names of a recipe's choices in files.
 
 use super::types::{InputShape, MergeOrder, Rest, Share, Start};
 
@@ -10,10 +10,10 @@ fn name_of<T: Copy + PartialEq>(all: &[(&'static str, T)], value: T) -> &'static
 macro_rules! names {
     ($type:ty, $count:literal, $names:expr) => {
         impl $type {
-            /// Every one, with what files call it.
+            /// All values, with their names in files.
             pub const ALL: [(&'static str, Self); $count] = $names;
 
-            /// What files call it.
+            /// The name in files.
             #[must_use]
             pub fn name(self) -> &'static str {
                 name_of(&Self::ALL, self)

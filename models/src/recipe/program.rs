@@ -1,4 +1,4 @@
-//! A case of a recipe made ready to compute whole matrices.
+//! A case of a recipe, prepared to compute whole matrices.
 
 use std::{
     collections::BTreeMap,
@@ -68,7 +68,7 @@ pub struct Program {
     epilogue: Option<Epilogue>,
 }
 
-/// A level whose counts are numbers.
+/// A level whose counts are resolved to numbers.
 #[derive(Clone, Debug)]
 pub(super) struct Stage {
     pub(super) parts: Parts,
@@ -80,10 +80,10 @@ pub(super) struct Stage {
 }
 
 impl Program {
-    /// A case with some of its parameters changed; the others are as the case says.
+    /// Prepares a case, with some of its parameters changed; the others keep the case's defaults.
     ///
     /// # Errors
-    /// [`Error::is_invalid`] if the model lacks the operation, the case is not for it, or has no such parameter.
+    /// [`Error::is_invalid`] if the model lacks the operation, or the case does not cover it or has no such parameter.
     pub fn new(
         recipe: &Recipe,
         model: &Model,
@@ -96,11 +96,12 @@ impl Program {
         Ok(Self::assemble(&recipe.adders, case, evaluator, parameters))
     }
 
-    /// A case that is not part of a file: its levels and its epilogue name `adders`, and the evaluator of its operation exists.
+    /// Prepares a case that does not come from a file: its levels and its epilogue refer to `adders`, and the evaluator
+    /// of its operation exists already.
     ///
     /// # Errors
-    /// [`Error::is_invalid`] if the case is not for the evaluator's operation, an adder has no format, or a level's rest is
-    /// chained to a sum whose format is not that of the operation's accumulator.
+    /// [`Error::is_invalid`] if the case does not cover the evaluator's operation, an adder has no format, or a level's
+    /// rest is chained to a sum whose format differs from that of the operation's accumulator.
     pub fn with_evaluator(adders: &[Adder], case: &Case, evaluator: Arc<Evaluator>) -> Result<Self, Error> {
         let id = evaluator.id();
         check_choice(case, id, &BTreeMap::new())?;
@@ -142,7 +143,7 @@ impl Program {
         }
     }
 
-    /// The operation that computes.
+    /// The operation that the unit performs.
     #[must_use]
     pub fn id(&self) -> &OperationId {
         self.evaluator.id()
@@ -173,15 +174,15 @@ impl Program {
         self.case.reads_c()
     }
 
-    /// D, m×n and row-major, in [`format`](Self::format).
+    /// Computes D, m×n and row-major, in [`format`](Self::format).
     ///
-    /// `operands` are those of the operation, but for C, which is of [`c_format`](Self::c_format). Each input has one element, m, n
-    /// or m·n, as the case says. NaN, infinities and the signs of zeros are those of the model and of the recipe's adders.
-    /// `threads` threads share D; the bits do not depend on it.
+    /// `operands` are those of the operation, except that C has [`c_format`](Self::c_format). Each input has one
+    /// element, m, n or m·n, as the case says. NaN, infinities and the signs of zeros follow the model and the recipe's
+    /// adders. D is divided among `threads` threads; the bits do not depend on their number.
     ///
     /// # Errors
-    /// [`Error::is_invalid`] if the case does not hold for the shape, an operand or input does not fit or is missing, or slices cut
-    /// through blocks of a scale; as [`GemmOperands::validate`].
+    /// [`Error::is_invalid`] if the case does not hold for the shape, an operand or input does not fit or is missing,
+    /// or slices cut through blocks of a scale; otherwise as [`GemmOperands::validate`].
     pub fn multiply(
         &self,
         operands: &GemmOperands<'_>,
@@ -195,7 +196,7 @@ impl Program {
         let whole: Run = std::iter::once(0..k).filter(|run| !run.is_empty()).collect();
         let threads = threads.clamp(1, (m * n).saturating_mul(k) / PRODUCTS_PER_THREAD + 1);
         if self.levels.is_empty() {
-            // The evaluator shares out its own work.
+            // The evaluator divides its own work.
             let unit_c = self.chain_start(c, m * n);
             let zeroed = GemmOperands { c: &unit_c, ..*operands };
             let acc = self.evaluator.multiply(&zeroed, threads)?;
@@ -233,7 +234,7 @@ impl Program {
         Ok(d)
     }
 
-    /// That shape and operands fit the case.
+    /// Checks that shape and operands fit the case.
     fn check(&self, operands: &GemmOperands<'_>) -> Result<(), Error> {
         let GemmOperands { m, n, k, c, .. } = *operands;
         if !self.case.shapes.contains((m, n, k)) {
@@ -241,23 +242,23 @@ impl Program {
         }
         if c.format() != self.c_format() || Some(c.len()) != m.checked_mul(n) {
             return Err(Error::invalid(format!(
-                "c holds {} elements of {} where {m}×{n} of {} are wanted",
+                "c holds {} elements of {}, not {m}×{n} of {}",
                 c.len(),
                 c.format(),
                 self.c_format()
             )));
         }
         let unit_c = Elements::zeros(self.id().c, c.len());
-        // A slice is no longer than k, and is chained as a whole k would be.
+        // A slice is no longer than k, and is chained as the whole k would be.
         GemmOperands { c: &unit_c, ..*operands }.validate(self.id())
     }
 
-    /// What the unit's own accumulator starts from, where c may.
+    /// The starting value of the unit's own accumulator for the first partial sum: c or +0.
     fn chain_start(&self, c: &Elements, len: usize) -> Elements {
         if self.case.start == Start::C { c.clone() } else { Elements::zeros(self.id().c, len) }
     }
 
-    /// The sum of some k by a level and those below it. c takes part in the first of all partial sums alone.
+    /// The sum of some k by a level and those below it. Only the very first partial sum includes c.
     fn sum(&self, task: &Task<'_>, level: usize, run: &Run, first: bool) -> Result<Elements, Error> {
         let Some(stage) = self.levels.get(level) else {
             let starts_at_c = first && self.case.start == Start::C;
@@ -278,7 +279,7 @@ impl Program {
             Start::Zero | Start::C => Some(Elements::zeros(stage.add.format(), task.piece.len())),
         };
         let mut merged = match stage.merge {
-            // One after another: no more than two are kept.
+            // One after another, so that at most two are held.
             MergeOrder::Serial | MergeOrder::Reverse => {
                 let last = slices.len() - 1;
                 let at = |place: usize| if stage.merge == MergeOrder::Serial { place } else { last - place };
@@ -319,7 +320,7 @@ impl Program {
         }
     }
 
-    /// The unit's operations one after another over some k, from +0 or from `start`.
+    /// Chains the unit's operations over some k, from +0 or from `start`.
     fn chain(&self, task: &Task<'_>, run: &Run, start: Option<Elements>) -> Result<Elements, Error> {
         let block = self.id().block_scale().map_or(1, |scale| scale.block);
         check_scales(run, task.operands.k, block)?;
@@ -339,7 +340,7 @@ impl Program {
     }
 }
 
-/// That a case is for an operation and has these parameters.
+/// Checks that a case covers an operation and has these parameters.
 fn check_choice(case: &Case, id: &OperationId, parameters: &BTreeMap<String, usize>) -> Result<(), Error> {
     if !case.operations.contains(id) {
         let operations: Vec<String> = case.operations.iter().map(ToString::to_string).collect();
@@ -352,7 +353,7 @@ fn check_choice(case: &Case, id: &OperationId, parameters: &BTreeMap<String, usi
             return Err(Error::invalid(format!("case {} has no parameter `{name}`; it has {known}", case.name)));
         }
         if !(1..=LARGEST).contains(number) {
-            return Err(Error::invalid(format!("{name} is {number}, and not between 1 and {LARGEST}")));
+            return Err(Error::invalid(format!("{name} is {number}, which is not between 1 and {LARGEST}")));
         }
     }
     Ok(())
@@ -364,11 +365,11 @@ struct Task<'a> {
     piece: &'a Piece,
 }
 
-/// No parameter is larger.
+/// The largest parameter.
 const LARGEST: usize = 1 << 20;
 
-/// Elements of D that are computed at once: their partial sums stay in a cache.
+/// The number of elements of D computed together, chosen so that their partial sums stay in a cache.
 const PIECE: usize = 1 << 16;
 
-/// A thread costs as much as some hundred thousand products.
+/// The work that pays for a thread, which costs as much as a few hundred thousand products.
 const PRODUCTS_PER_THREAD: usize = 400_000;

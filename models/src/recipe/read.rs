@@ -1,4 +1,4 @@
-//! A recipe as its file says it; whatever is wrong has a file, a line and a field.
+//! Reading a recipe file. Errors name the file, the line and the field.
 
 use std::collections::BTreeMap;
 
@@ -19,14 +19,14 @@ use crate::{
     read::expand,
 };
 
-/// No slice, tile or parameter is larger, and no level has more slices.
+/// The largest slice, tile or parameter, and the largest number of slices of a level.
 const LARGEST: i64 = 1 << 20;
 
 impl Recipe {
-    /// Reads a recipe file; `file` is what errors call it. The model is not opened.
+    /// Reads a recipe file; `file` is the name used in errors. The model is not opened.
     ///
     /// # Errors
-    /// The first thing that is wrong, as `FILE:LINE: FIELD: what`.
+    /// The first error in the file, as `FILE:LINE: FIELD: what`.
     pub fn parse(file: &str, text: &str) -> Result<Self, Error> {
         let mut document = Document::parse(file, text)?;
         document.write_out("case")?;
@@ -58,12 +58,12 @@ impl Recipe {
             if cases.iter().any(is_hidden) {
                 return Err(table
                     .place_of("name")
-                    .error(format!("`{}` stands twice in this file, for the same shapes and operations", case.name)));
+                    .error(format!("`{}` appears twice in this file, for the same shapes and operations", case.name)));
             }
             cases.push(case);
         }
         if cases.is_empty() {
-            return Err(root.place().error("there is no [[case]]"));
+            return Err(root.place().error("`[[case]]` is missing"));
         }
         let recipe = Self {
             name: name.to_owned(),
@@ -86,13 +86,13 @@ fn check_name(name: &str, place: &Place) -> Result<(), Error> {
     Ok(())
 }
 
-/// Outside of a unit an adder gives a format and knows no block scales.
+/// Checks that an adder fits outside a unit: it must have a format and no block scales.
 fn check_adder(adder: &Adder) -> Result<(), String> {
     if adder.output_format().is_none() {
-        return Err("`output` is `wide`: outside of a unit every sum has a format".to_owned());
+        return Err("`output` is `wide`: outside a unit every sum needs a format".to_owned());
     }
     if adder.scale == Scale::Sum {
-        return Err("`scale` is `sum`: block scales are the unit's".to_owned());
+        return Err("`scale` is `sum`: block scales belong to units".to_owned());
     }
     Ok(())
 }
@@ -105,7 +105,7 @@ fn read_case(table: &Table<'_>, adders: &[Adder], sources: &BTreeMap<String, Str
         for text in expand(text).map_err(|error| place.error(error))? {
             let id: OperationId = text.parse().map_err(|error| place.error(error))?;
             if operations.contains(&id) {
-                return Err(place.error(format!("{id} stands twice in this case")));
+                return Err(place.error(format!("{id} appears twice in this case")));
             }
             operations.push(id);
         }
@@ -184,7 +184,7 @@ fn lengths(table: &Table<'_>, key: &'static str) -> Result<Lengths, Error> {
     Ok(lengths)
 }
 
-/// One level over k.
+/// Reads one level over k.
 fn read_level(
     table: &Table<'_>,
     adders: &[Adder],
@@ -205,7 +205,7 @@ fn read_level(
             if let Some(key) = ["walk", "tile", "share"].into_iter().find(|key| table.has(key)) {
                 return Err(table
                     .place_of(key)
-                    .error(format!("`{key}` belongs to `slices`, and this level has `every`")));
+                    .error(format!("`{key}` belongs to `slices`, but this level has `every`")));
             }
             Division::Every(every)
         }
@@ -213,7 +213,7 @@ fn read_level(
             if share.is_some() {
                 return Err(table
                     .place_of("share")
-                    .error("interleaved slices take tiles in turn; `share` is of contiguous ones"));
+                    .error("interleaved slices take tiles in turn; `share` applies to contiguous ones"));
             }
             Division::Interleaved { slices, tile: tile.unwrap_or(1) }
         }
@@ -237,10 +237,9 @@ fn read_level(
     let merge = table.choice("merge", &MergeOrder::ALL)?.unwrap_or(MergeOrder::Serial);
     let start = table.choice("start", &Start::ALL)?.unwrap_or(Start::First);
     if start != Start::First && !matches!(merge, MergeOrder::Serial | MergeOrder::Reverse) {
-        return Err(table.place_of("start").error(format!(
-            "a merge by `{}` starts from its first partial sums, and from nothing else",
-            merge.name()
-        )));
+        return Err(table
+            .place_of("start")
+            .error(format!("a merge by `{}` always starts from its first partial sums", merge.name())));
     }
     let merged = adders[add].output_format();
     if let Some(misfit) = rest.misfit(merged, operation.c) {
@@ -250,7 +249,7 @@ fn read_level(
     Ok(Level { division, rest, partial, merge, start, add })
 }
 
-/// A number, or the name of a parameter.
+/// Reads a number, or the name of a parameter.
 fn count(table: &Table<'_>, key: &'static str, parameters: &BTreeMap<String, usize>) -> Result<Option<Count>, Error> {
     if table.is_text(key) {
         let Some(name) = table.text(key)? else { return Ok(None) };
@@ -284,9 +283,7 @@ fn read_epilogue(
 ) -> Result<Option<Expression>, Error> {
     let Some(text) = table.text("epilogue")? else {
         if let Some(name) = inputs.keys().next() {
-            return Err(table
-                .place_of("input")
-                .error(format!("`{name}` is given, and there is no epilogue that reads it")));
+            return Err(table.place_of("input").error(format!("`{name}` is given, but no epilogue reads it")));
         }
         return Ok(None);
     };
@@ -297,12 +294,12 @@ fn read_epilogue(
     let mut read: Vec<Factor> = Vec::new();
     expression.visit(&mut |addition| read.extend(addition.factors().cloned()));
     if !read.contains(&Factor::Acc) {
-        return Err(place.error("the epilogue does not read acc: nothing of the product would be stored"));
+        return Err(place.error("the epilogue does not read acc, so the product would be lost"));
     }
     Ok(Some(expression))
 }
 
-/// What levels, epilogue and operations say together.
+/// Checks that levels, epilogue and operations fit together.
 fn check_case(case: &Case, table: &Table<'_>, adders: &[Adder]) -> Result<(), Error> {
     let mut reads_c: Vec<String> = Vec::new();
     if case.start == Start::C {
@@ -316,7 +313,7 @@ fn check_case(case: &Case, table: &Table<'_>, adders: &[Adder]) -> Result<(), Er
     if let [one, other, ..] = &reads_c[..] {
         return Err(table.place().error(format!("c enters twice, by `{one}` and by `{other}`")));
     }
-    // A number with a fraction is never rounded to a whole one.
+    // A fraction is never rounded to an integer.
     let mut is_whole = case.operations[0].d.is_integer();
     let mut steps: Vec<(usize, &str)> = Vec::new();
     for level in case.levels.iter().rev() {
@@ -332,7 +329,7 @@ fn check_case(case: &Case, table: &Table<'_>, adders: &[Adder]) -> Result<(), Er
         if gives_whole && !is_whole {
             return Err(table
                 .place_of(key)
-                .error(format!("adder {} gives a whole number of what is none before it", adder.name)));
+                .error(format!("adder {} has an integer format, but its input is not an integer", adder.name)));
         }
         is_whole = gives_whole;
     }

@@ -1,4 +1,4 @@
-//! What a recipe makes of one k: every addition, so that two recipes that do the same are seen to.
+//! The structure of a recipe's sum for one k: every addition, so that equivalent recipes can be recognised.
 
 use std::ops::Range;
 
@@ -13,18 +13,18 @@ use crate::{
     provenance::{Basis, Origin, Provenance},
 };
 
-/// A sum of some k, with every addition outside of the unit.
+/// A sum of some k, with every addition outside the unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Structure {
     /// +0.
     Zero,
     /// c.
     C,
-    /// The unit's operations over runs of k, one after another, from another sum.
+    /// The unit's operations over runs of k, chained from another sum.
     Chain {
         /// The k, in their order.
         runs: Vec<Range<usize>>,
-        /// What the accumulator starts from.
+        /// The starting value of the accumulator.
         from: Box<Structure>,
     },
     /// A sum rounded by an adder.
@@ -34,8 +34,9 @@ pub enum Structure {
 }
 
 impl Program {
-    /// What becomes of k products before the epilogue. Programs of one operation of one model whose structures and epilogues are
-    /// equal give the same bits for every A, B, C and inputs; adders are compared without their names and sources.
+    /// The structure of k products before the epilogue. Programs of the same operation of the same model whose
+    /// structures and epilogues are equal give the same bits for every A, B, C and inputs; adders are compared without
+    /// their names and sources.
     #[must_use]
     pub fn structure(&self, k: usize) -> Structure {
         let whole: Run = std::iter::once(0..k).filter(|run| !run.is_empty()).collect();
@@ -85,7 +86,7 @@ impl Program {
         let single = || sums.first().cloned().flatten().unwrap_or(Structure::Zero);
         let merged = match earlier.pop().flatten() {
             Some(merged) => merged,
-            // A single sum is rounded only into another format.
+            // A single sum is rounded only if its format changes.
             None if self.format_of(level + 1, stage.partial.as_ref()) == stage.add.format() => single(),
             None => Structure::Rounded(plain(&stage.add), Box::new(single())),
         };
@@ -111,7 +112,7 @@ fn chain(run: &Run, from: Structure) -> Structure {
     Structure::Chain { runs: run.clone(), from: Box::new(from) }
 }
 
-/// What an adder does, without what it is called and who says so.
+/// The arithmetic of an adder, without its name and sources.
 fn plain(sum: &Sum) -> Box<Adder> {
     Box::new(anonymous(sum.adder()))
 }

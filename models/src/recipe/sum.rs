@@ -1,4 +1,4 @@
-//! Additions outside of a unit, over whole matrices: natively where the processor rounds as the adder does, exactly otherwise.
+//! Additions outside a unit, over whole matrices: native if the processor rounds as the adder does, exact otherwise.
 
 use mxprobe_api::{Decoded, Elements, Encoding, Format, Overflow, Rounding, Subnormals};
 
@@ -14,22 +14,22 @@ pub(super) struct Sum {
     native: Native,
 }
 
-/// What the processor can do of an adder. What it cannot (NaN, more terms, wider formats) is computed exactly.
+/// The part of an adder that the processor computes. The rest (NaN, more terms, wider formats) is computed exactly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Native {
     /// Rounds to f32 as the processor does.
     F32,
     /// Rounds to f64 as the processor does.
     F64,
-    /// Rounds to a floating format with less precision, from a sum in f64 that is rounded to odd.
+    /// Rounds to a less precise floating format, from a sum in f64 that was rounded to odd.
     Narrow { format: Format, rounding: Rounding, overflow: Overflow, subnormals: Subnormals },
     /// Adds to s32.
     Integer { saturates: bool },
-    /// Nothing.
+    /// Computes nothing natively.
     None,
 }
 
-/// Operands of one addition of one element.
+/// The operands of one addition of one element.
 pub(super) type Terms<'a> = &'a [Fused];
 
 impl Sum {
@@ -70,7 +70,7 @@ impl Sum {
         self.adder.output_format().expect("checked when the recipe was read")
     }
 
-    /// One sum.
+    /// Computes one sum.
     pub(super) fn of(&self, terms: Terms<'_>) -> u64 {
         self.natively(terms).unwrap_or_else(|| fuse(&self.adder, terms, &mut ()))
     }
@@ -84,7 +84,7 @@ impl Sum {
         Elements::from_bits(self.format(), elements.iter().map(|bits| self.of(&[Fused((format, bits), None)])))
     }
 
-    /// Adds another matrix to one, element by element.
+    /// Adds two matrices element by element.
     pub(super) fn add(&self, one: &Elements, other: &Elements) -> Elements {
         let (left, right) = (one.format(), other.format());
         if self.native == Native::F32 && (left, right) == (Format::F32, Format::F32) {
@@ -95,7 +95,7 @@ impl Sum {
         Elements::from_bits(self.format(), sums)
     }
 
-    /// The processor's own additions, and the adder's NaN.
+    /// Adds with the processor's own additions, and substitutes the adder's NaN.
     fn add_f32(&self, one: &Elements, other: &Elements) -> Elements {
         let mut bytes = one.bytes().to_vec();
         let mut nan = false;
@@ -117,7 +117,7 @@ impl Sum {
         sums
     }
 
-    /// A sum that the processor rounds as the adder does, if it does.
+    /// Computes a sum natively, if the processor rounds as the adder does.
     fn natively(&self, terms: Terms<'_>) -> Option<u64> {
         match self.native {
             Native::F32 => {
@@ -172,7 +172,7 @@ impl Sum {
                 let mut sum: i64 = 0;
                 for term in terms {
                     let Fused((Format::S32, bits), None) = *term else { return None };
-                    // The low 32 bits are the number.
+                    // The number is in the low 32 bits.
                     let [a, b, c, d, ..] = bits.to_le_bytes();
                     sum += i64::from(i32::from_le_bytes([a, b, c, d]));
                 }
@@ -184,7 +184,7 @@ impl Sum {
     }
 }
 
-/// The value of bits that is exact in f32; none for NaN, integers and wider formats.
+/// The value of bits that are exact in f32; `None` for NaN, integers and wider formats.
 fn single((format, bits): (Format, u64)) -> Option<f32> {
     let [a, b, c, d, ..] = bits.to_le_bytes();
     let value = match format {
@@ -198,19 +198,19 @@ fn single((format, bits): (Format, u64)) -> Option<f32> {
     (!value.is_nan()).then_some(value)
 }
 
-/// The value of bits that is exact in f64; none for NaN.
+/// The value of bits as f64, which is exact; `None` for NaN.
 fn double((format, bits): (Format, u64)) -> Option<f64> {
     let value = if format == Format::F64 { f64::from_bits(bits) } else { format.to_f64(bits) };
     (!value.is_nan()).then_some(value)
 }
 
-/// a + b, rounded to odd: rounded once more to fewer bits, it is the exact sum rounded once.
+/// a + b, rounded to odd: rounding it again to fewer bits gives the exact sum rounded once.
 fn rounded_to_odd(a: f64, b: f64) -> f64 {
     let sum = a + b;
     if !sum.is_finite() {
         return sum;
     }
-    // What the addition lost, exactly (Knuth, TAOCP 4.2.2).
+    // The exact error of the addition (Knuth, TAOCP 4.2.2).
     let part = sum - a;
     let lost = (a - (sum - part)) + (b - part);
     if lost == 0.0 || sum.to_bits() & 1 == 1 {
@@ -235,7 +235,7 @@ mod tests {
     use super::*;
     use crate::adder::{NanCause, NanRules};
 
-    /// Every adder that is computed natively against the exact evaluator, on bits of all kinds.
+    /// Compares every natively computed adder with the exact evaluator, on bits of all kinds.
     #[test]
     fn native_sums_are_those_of_the_exact_evaluator() {
         let nan = |invalid: u64| NanRules {
@@ -290,7 +290,8 @@ mod tests {
         assert!(compared > 500_000, "{compared}");
     }
 
-    /// Bits of f32, or of the sum's format: any, of small exponents, of neighbours of ties, zeros and infinities.
+    /// Draws bits of f32 or of the sum's format: arbitrary ones, small exponents, neighbours of ties, zeros and
+    /// infinities.
     fn draw(random: &mut Random, format: Format) -> (Format, u64) {
         if format.is_integer() {
             let bits = random.bits();

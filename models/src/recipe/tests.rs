@@ -1,8 +1,8 @@
-//! Reading and writing, and each fault of a file.
+//! Tests of reading and writing recipes, and of each error that a file can have.
 
 use super::Recipe;
 
-/// Everything that a file may say.
+/// A recipe that uses every key.
 const WHOLE: &str = r#"schema = "mxprobe-recipe/1"
 name = "example"
 title = "a library"
@@ -101,7 +101,7 @@ fn each_fault_of_a_file_has_its_line() {
     }
 }
 
-/// What is replaced in the example, by what, and what the reader says of it.
+/// The text replaced in the example, its replacement, and the reader's message.
 const FAULTS: &[(&str, &str, &str)] = &[
     ("recipe/1", "recipe/2", "1: schema: `mxprobe-recipe/2` is not `mxprobe-recipe/1`, which this version reads"),
     (
@@ -124,17 +124,17 @@ const FAULTS: &[(&str, &str, &str)] = &[
     (
         "[adder.f32]",
         "[adder.all]",
-        "10: adder.all: `all` is no name of an adder: a word of trees, or not of letters, digits, - and _",
+        "10: adder.all: `all` is not an adder name: it is a word of trees, or not made of letters, digits, - and _",
     ),
     (
         "\"mma.m16n8k32.f32.e4m3.e4m3.f32\",",
         "\"mma.m16n8k32\",",
-        "27: case[0].operations: `mma.m16n8k32` is no operation id: fewer than four formats; the form is FAMILY.mMnNkK.D.A.B.C",
+        "27: case[0].operations: `mma.m16n8k32` is not an operation id: fewer than four formats; the form is FAMILY.mMnNkK.D.A.B.C",
     ),
     (
         "\"mma.m16n8k32.f32.e4m3.e4m3.f32\",",
         "\"mma.m16n8k32.f32.e4m3.e4m3.f32\", \"mma.m16n8k32.f32.e4m3.e4m3.f32\",",
-        "27: case[0].operations: mma.m16n8k32.f32.e4m3.e4m3.f32 stands twice in this case",
+        "27: case[0].operations: mma.m16n8k32.f32.e4m3.e4m3.f32 appears twice in this case",
     ),
     (
         "\"mma.m16n8k32.f32.e4m3.e4m3.f32\",",
@@ -148,7 +148,7 @@ const FAULTS: &[(&str, &str, &str)] = &[
     (
         "{ slices = 4 }",
         "{ slices = \"4\" }",
-        "31: case[0].parameters.slices: the text \"4\" where a whole number from 1 to 1048576 is wanted",
+        "31: case[0].parameters.slices: expected a whole number from 1 to 1048576, found the string \"4\"",
     ),
     (
         "slices = \"slices\"",
@@ -165,17 +165,17 @@ const FAULTS: &[(&str, &str, &str)] = &[
     (
         "every = 128\n",
         "every = 128\ntile = 4\n",
-        "62: case[0].level[2].tile: `tile` belongs to `slices`, and this level has `every`",
+        "62: case[0].level[2].tile: `tile` belongs to `slices`, but this level has `every`",
     ),
     (
         "walk = \"interleaved\"",
         "walk = \"zigzag\"",
-        "48: case[0].level[0].walk: `zigzag` is none of contiguous, interleaved",
+        "48: case[0].level[0].walk: `zigzag` is not one of contiguous, interleaved",
     ),
     (
         "walk = \"interleaved\"",
         "walk = \"interleaved\"\nshare = \"balanced\"",
-        "49: case[0].level[0].share: interleaved slices take tiles in turn; `share` is of contiguous ones",
+        "49: case[0].level[0].share: interleaved slices take tiles in turn; `share` applies to contiguous ones",
     ),
     ("tile = 64", "tile = 0", "49: case[0].level[0].tile: 0 is not between 1 and 1048576"),
     (
@@ -191,17 +191,17 @@ const FAULTS: &[(&str, &str, &str)] = &[
     (
         "merge = \"last-then-slots\"",
         "merge = \"last-then-slots\"\nstart = \"+0\"",
-        "52: case[0].level[0].start: a merge by `last-then-slots` starts from its first partial sums, and from nothing else",
+        "52: case[0].level[0].start: a merge by `last-then-slots` always starts from its first partial sums",
     ),
     (
         "merge = \"last-then-slots\"",
         "merge = \"tree\"",
-        "51: case[0].level[0].merge: `tree` is none of serial, reverse, pairs, halves, last-then-slots",
+        "51: case[0].level[0].merge: `tree` is not one of serial, reverse, pairs, halves, last-then-slots",
     ),
     (
         "rest = \"chained\"\nstart = \"+0\"\nadd = \"f32\"",
         "rest = \"chained\"\nstart = \"+0\"\nadd = \"to-bf16\"",
-        "57: case[0].level[1].rest: the merged sum is bf16, and the unit's accumulator f32: it cannot go on from it",
+        "57: case[0].level[1].rest: the merged sum is bf16, but the unit's accumulator is f32: it cannot continue from it",
     ),
     (
         "rest = \"added\"\nmerge = \"reverse\"\nstart = \"+0\"",
@@ -222,7 +222,7 @@ const FAULTS: &[(&str, &str, &str)] = &[
     (
         "acc*f32(scale_a*scale_b), c",
         "c*f32(scale_a*scale_b), +0",
-        "32: case[0].epilogue: the epilogue does not read acc: nothing of the product would be stored",
+        "32: case[0].epilogue: the epilogue does not read acc, so the product would be lost",
     ),
     (
         "scale_b), c))\"",
@@ -232,12 +232,12 @@ const FAULTS: &[(&str, &str, &str)] = &[
     (
         "epilogue = \"to-bf16(f32(acc*f32(scale_a*scale_b), c))\"\nc_format = \"bf16\"\n",
         "",
-        "37: case[0].input: `scale_a` is given, and there is no epilogue that reads it",
+        "37: case[0].input: `scale_a` is given, but no epilogue reads it",
     ),
     (
         "c_format = \"bf16\"",
         "c_format = \"b16\"",
-        "33: case[0].c_format: `b16` is no format; the formats are f64 f32 tf32 xf32 bf16 f16 e4m3 e5m2 e4m3fnuz e5m2fnuz e3m2 e2m3 e2m1 ue8m0 ue4m3 s8 u8 s4 u4 s16 s32 u32",
+        "33: case[0].c_format: `b16` is not a format; the formats are f64 f32 tf32 xf32 bf16 f16 e4m3 e5m2 e4m3fnuz e5m2fnuz e3m2 e2m3 e2m1 ue8m0 ue4m3 s8 u8 s4 u4 s16 s32 u32",
     ),
     (
         "[case.input.\"scale_a\"]",
@@ -247,27 +247,27 @@ const FAULTS: &[(&str, &str, &str)] = &[
     (
         "shape = \"row\"",
         "shape = \"rows\"",
-        "41: case[0].input.scale_a.shape: `rows` is none of scalar, row, column, matrix",
+        "41: case[0].input.scale_a.shape: `rows` is not one of scalar, row, column, matrix",
     ),
     (
         "default = \"0x3f800000\"",
         "default = \"0x3f80000000\"",
-        "45: case[0].input.scale_b.default: `0x3f80000000` is no f32: it has 10 digits; f32 is written as 0x and 8 hex digits",
+        "45: case[0].input.scale_b.default: `0x3f80000000` is not valid f32: it has 10 digits; f32 is written as 0x and 8 hex digits",
     ),
     (
         "[adder.to-bf16]\noutput = \"bf16\"\nrounding = \"nearest-even\"\nnan = \"0x7fff\"",
         "[adder.to-bf16]\noutput = \"s32\"\noverflow = \"wrap\"",
-        "45: case[0].level: adder to-bf16 gives a whole number of what is none before it",
+        "45: case[0].level: adder to-bf16 has an integer format, but its input is not an integer",
     ),
     (
         "[[case]]\nname = \"split\"",
         "[[case]]\neach = { way = \"a\" }\nname = \"split\"",
-        "25: case[0].each.way: the text \"a\" where an array of texts is wanted",
+        "25: case[0].each.way: expected an array, found the string \"a\"",
     ),
     (
         "[[case]]\nname = \"split\"",
         "[[case]]\neach = { way = [\"a\", \"b\"] }\nname = \"split\"",
-        "26: case[1].name: `split` stands twice in this file, for the same shapes and operations",
+        "26: case[1].name: `split` appears twice in this file, for the same shapes and operations",
     ),
     (
         "source = \"bench\"\n[case.provenance]",

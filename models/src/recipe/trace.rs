@@ -1,4 +1,5 @@
-//! One element through a recipe, step by step: by the exact evaluator alone, apart from how whole matrices are computed.
+//! Tracing one element through a recipe, step by step, by the exact evaluator alone: independent of how whole matrices
+//! are computed.
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
@@ -20,7 +21,7 @@ use crate::{
     trace::Trace,
 };
 
-/// How one element is computed.
+/// The computation of one element.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ElementTrace {
     /// The steps in words.
@@ -31,15 +32,17 @@ pub struct ElementTrace {
     pub bits: u64,
 }
 
-/// The additions inside of the unit are shown of so many operations at the most; of more, what each gives.
+/// The additions inside the unit are shown for at most this many operations; for more, only each operation's result.
 const SHOWN_OPERATIONS: usize = 4;
 
 impl Program {
-    /// How one element of D is computed, whatever m and n are: `dot` has any number of products, of the operation's formats, with the scales of whole
-    /// blocks, and c of [`c_format`](Self::c_format). The model is the one that the program was made of.
+    /// Traces one element of D, whatever m and n are. `dot` has any number of products in the operation's formats, with
+    /// the scales of whole blocks, and c of [`c_format`](Self::c_format). The model is the one that the program was
+    /// made from.
     ///
     /// # Errors
-    /// As [`multiply`](Self::multiply) for one element; and if the dot has as many elements of A as of B, or scales, as k takes.
+    /// As [`multiply`](Self::multiply) for one element; and if the numbers of elements of A and B, or of scales, do not
+    /// fit k.
     pub fn trace(
         &self,
         recipe: &Recipe,
@@ -53,7 +56,7 @@ impl Program {
         let found = dot.scales.map_or((0, 0), |(a, b)| (a.len(), b.len()));
         if dot.b.len() != k || found != (scales, scales) {
             return Err(Error::invalid(format!(
-                "a dot of {k} elements of A has {} of B and {} and {} scales where {scales} of each are wanted",
+                "a dot of {k} elements of A has {} of B and {} and {} scales, not {scales} of each",
                 dot.b.len(),
                 found.0,
                 found.1
@@ -82,7 +85,7 @@ impl Program {
     }
 }
 
-/// An element on its way through the levels.
+/// The state of an element's evaluation through the levels.
 struct Walk<'a> {
     program: &'a Program,
     model: &'a Model,
@@ -116,7 +119,7 @@ impl Walk<'_> {
         };
         let mut names: Vec<String> = (0..partials.len()).map(|at| format!("p{at}")).collect();
         if let Some((name, bits)) = start {
-            // As another partial sum, before the first that is added.
+            // Counts as another partial sum, before the first one that is added.
             let place = if stage.merge == MergeOrder::Reverse { partials.len() } else { 0 };
             partials.insert(place, bits);
             names.insert(place, name.to_owned());
@@ -152,7 +155,7 @@ impl Walk<'_> {
         }
     }
 
-    /// The unit's operations over some k.
+    /// Chains the unit's operations over some k.
     fn chain(&mut self, run: &Run, (_, start): Bits, indent: &str) -> Result<Bits, Error> {
         let id = self.program.id();
         let step = id.shape.sizes().2;
@@ -160,7 +163,7 @@ impl Walk<'_> {
         let scale = id.block_scale();
         check_scales(run, self.dot.a.len(), scale.map_or(1, |scale| scale.block))?;
         let mut c = start;
-        // Without a product, one operation on zeros.
+        // Without products, one operation on zeros.
         let groups = if all.is_empty() { vec![&all[..]] } else { all.chunks(step).collect() };
         for (at, group) in groups.into_iter().enumerate() {
             let padded = |from: &[u64]| -> Vec<u64> {
@@ -190,7 +193,7 @@ impl Walk<'_> {
         Ok((id.d, c))
     }
 
-    /// One addition outside of the unit.
+    /// Performs one addition outside the unit.
     fn add(&mut self, sum: &Sum, terms: &[(&str, Bits)], indent: &str) -> Bits {
         let fused: Vec<Fused> = terms.iter().map(|(_, bits)| Fused(*bits, None)).collect();
         let names: Vec<String> = terms.iter().map(|(name, bits)| format!("{name} ({})", shown(*bits))).collect();
@@ -198,7 +201,7 @@ impl Walk<'_> {
     }
 }
 
-/// An addition with its line: the exact sum, and what it is rounded to.
+/// Performs an addition and appends its line: the exact sum, and the rounded result.
 fn addition(adder: &Adder, terms: &str, fused: &[Fused], indent: &str, lines: &mut Vec<String>) -> Bits {
     let mut steps: Vec<Step> = Vec::new();
     let bits = fuse(adder, fused, &mut steps);
@@ -209,7 +212,7 @@ fn addition(adder: &Adder, terms: &str, fused: &[Fused], indent: &str, lines: &m
     (format, bits)
 }
 
-/// An element as it is stored.
+/// The inputs for evaluating a stored element.
 struct Stored<'a> {
     adders: &'a [Adder],
     acc: Bits,
@@ -255,7 +258,7 @@ impl Stored<'_> {
     }
 }
 
-/// Consecutive k as runs.
+/// Groups consecutive k into runs.
 fn at_runs(all: &[usize]) -> Run {
     let mut found: Run = Vec::new();
     for k in all {
@@ -267,7 +270,7 @@ fn at_runs(all: &[usize]) -> Run {
     found
 }
 
-/// `k 0…63, 128…191`.
+/// Formats runs as `k 0…63, 128…191`.
 fn runs(run: &Run) -> String {
     if length(run) == 0 {
         return "no k".to_owned();
@@ -280,10 +283,10 @@ fn runs(run: &Run) -> String {
     format!("k {}{more}", shown.join(", "))
 }
 
-/// Of more runs the last is shown beside the first.
+/// The number of runs shown; of more, the last is shown as well.
 const SHOWN_RUNS: usize = 4;
 
-/// Bits, and their value.
+/// Bits and their value.
 fn shown((format, bits): Bits) -> String {
     let value = Exact::decode(format, bits).map_or_else(|| format.to_f64(bits).to_string(), |exact| exact.to_string());
     format!("{format} {} = {value}", format.hex(bits))

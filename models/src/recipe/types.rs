@@ -1,4 +1,4 @@
-//! What a recipe is: cases, each with levels over k and an epilogue.
+//! The types of a recipe: cases, each with levels over k and an epilogue.
 
 use std::collections::BTreeMap;
 
@@ -10,12 +10,12 @@ use crate::{adder::Adder, provenance::Provenance};
 /// The version of the file format this crate reads; `schema` in a file.
 pub const SCHEMA: &str = "mxprobe-recipe/1";
 
-/// What a library makes of one model's unit.
+/// How a library computes matrix products with the unit of one model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recipe {
     /// The name that selects it.
     pub name: String,
-    /// What it describes, for people.
+    /// A title for people.
     pub title: String,
     /// The model whose operations compute: a name, or the path of a model file, relative to the recipe's own.
     pub model: String,
@@ -25,32 +25,33 @@ pub struct Recipe {
     pub sources: BTreeMap<String, String>,
     /// The adders that merges, partial sums and epilogues use.
     pub adders: Vec<Adder>,
-    /// The cases; of those that hold, the first is taken.
+    /// The cases; the first one that applies is used.
     pub cases: Vec<Case>,
 }
 
 /// How products of some operations and shapes are computed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Case {
-    /// The name that selects it. Cases of other shapes or operations may have the same.
+    /// The name that selects it. Cases for other shapes or operations may share it.
     pub name: String,
-    /// The operations of the model that it is for.
+    /// The model's operations that it covers.
     pub operations: Vec<OperationId>,
-    /// The shapes for which it holds.
+    /// The shapes to which it applies.
     pub shapes: Shapes,
-    /// Numbers that the caller may choose, with what they are otherwise.
+    /// Numbers that the caller may choose, with their defaults.
     pub parameters: BTreeMap<String, usize>,
     /// Where the unit's own accumulator starts: at +0, or, for the first partial sum, at c.
     pub start: Start,
-    /// The levels over k, outermost first; none: one chain of operations over all of k.
+    /// The levels over k, outermost first. If empty, one chain of operations covers all of k.
     pub levels: Vec<Level>,
     /// The format of the c that the epilogue reads, if it is not the operation's.
     pub c_format: Option<Format>,
-    /// What the caller gives beside A, B and c, by name. What the epilogue does not read is taken and ignored.
+    /// Arguments that the caller gives in addition to A, B and c, by name. Those that the epilogue does not read are
+    /// accepted and ignored.
     pub inputs: BTreeMap<String, Input>,
-    /// What is stored, as an expression of `acc`, `c` and the inputs; none: the sum itself.
+    /// The stored value, as an expression of `acc`, `c` and the inputs. `None` stores the sum itself.
     pub epilogue: Option<Expression>,
-    /// What the file says beside the values.
+    /// A remark from the file, for people.
     pub note: Option<String>,
     /// Where the values come from.
     pub provenance: Provenance,
@@ -65,7 +66,7 @@ impl Case {
     }
 }
 
-/// The shapes for which a case holds: m rows and n columns of D, k products.
+/// The shapes to which a case applies: m rows and n columns of D, k products.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shapes {
     /// Rows of D.
@@ -79,9 +80,9 @@ pub struct Shapes {
 /// A range of lengths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lengths {
-    /// The least.
+    /// The smallest length.
     pub from: usize,
-    /// The largest, if there is one.
+    /// The largest length, if bounded.
     pub to: Option<usize>,
     /// Every length is a multiple of this.
     pub multiple_of: usize,
@@ -95,7 +96,7 @@ impl Default for Lengths {
 }
 
 impl Lengths {
-    /// Whether a length is among them.
+    /// Whether a length is in the range.
     #[must_use]
     pub fn contains(&self, length: usize) -> bool {
         length >= self.from && self.to.is_none_or(|to| length <= to) && length.is_multiple_of(self.multiple_of)
@@ -103,26 +104,27 @@ impl Lengths {
 }
 
 impl Shapes {
-    /// Whether the case holds for a product of m×k by k×n.
+    /// Whether the case applies to a product of m×k by k×n.
     #[must_use]
     pub fn contains(&self, (m, n, k): (usize, usize, usize)) -> bool {
         self.m.contains(m) && self.n.contains(n) && self.k.contains(k)
     }
 }
 
-/// One level: its range of k is divided into slices, each is summed by the next level (the innermost by the unit, whose
-/// operations are chained through their accumulator, a ragged end filled up with products of +0), and the partial sums are merged.
+/// One level: its range of k is divided into slices, each slice is summed by the next level, and the partial sums are
+/// merged. The innermost level's slices are summed by the unit, whose operations are chained through their accumulator;
+/// a ragged end is padded with products of +0.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Level {
     /// Which k each slice takes.
     pub division: Division,
-    /// What becomes of the k that fill no whole round of tiles.
+    /// How the k that do not fill a whole round of tiles are summed.
     pub rest: Rest,
-    /// The adder that rounds each partial sum before it is merged; none: they are merged as they are.
+    /// The adder that rounds each partial sum before it is merged. `None` merges the sums unrounded.
     pub partial: Option<usize>,
-    /// In which order partial sums are added.
+    /// The order in which partial sums are added.
     pub merge: MergeOrder,
-    /// What the merge starts from.
+    /// The value from which the merge starts.
     pub start: Start,
     /// The adder that adds two partial sums.
     pub add: usize,
@@ -131,22 +133,22 @@ pub struct Level {
 /// Which k each slice of a level takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Division {
-    /// Consecutive slices of so many k, the last one shorter.
+    /// Consecutive slices of this many k; the last one may be shorter.
     Every(Count),
-    /// A number of consecutive slices, in whole tiles.
+    /// This many consecutive slices, in whole tiles.
     Contiguous {
-        /// How many slices.
+        /// The number of slices.
         slices: Count,
-        /// k in a tile.
+        /// The number of k in a tile.
         tile: usize,
-        /// How tiles are shared out.
+        /// How tiles are distributed over the slices.
         share: Share,
     },
-    /// A number of slices; slice s takes tiles s, s + slices, s + 2·slices and so on.
+    /// This many slices; slice s takes tiles s, s + slices, s + 2·slices and so on.
     Interleaved {
-        /// How many slices.
+        /// The number of slices.
         slices: Count,
-        /// k in a tile.
+        /// The number of k in a tile.
         tile: usize,
     },
 }
@@ -160,54 +162,59 @@ pub enum Count {
     Parameter(String),
 }
 
-/// How T tiles are shared out among S consecutive slices.
+/// How T tiles are distributed over S consecutive slices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Share {
-    /// ⌈T/S⌉ tiles each, as long as there are some: the last slices have fewer, or none.
+    /// ⌈T/S⌉ tiles each until they run out: the last slices may have fewer, or none.
     RoundUp,
     /// ⌊T/S⌋ tiles each, and one more for the first T mod S slices.
     Balanced,
 }
 
-/// What becomes of the k after the last whole round of a level: after the last whole slice, or the last tile that every slice
-/// has.
+/// How the k after the last whole round of a level are summed: those after the last whole slice, or after the last tile
+/// that every slice has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rest {
-    /// They are divided as the others are.
+    /// They are divided like the others.
     Divided,
-    /// The unit goes on from the merged sum as its accumulator.
+    /// The unit continues from the merged sum as its accumulator.
     Chained,
     /// The unit sums them from +0, and that sum is added to the merged one.
     Added,
 }
 
 impl Rest {
-    /// Why the unit cannot go on from a merged sum, where it would have to: its accumulator is of another format.
+    /// Says why the unit cannot continue from the merged sum if the rest is chained: its accumulator has another
+    /// format.
     pub(super) fn misfit(self, merged: Option<Format>, accumulator: Format) -> Option<String> {
         let is_misfit = self == Self::Chained && merged != Some(accumulator);
         let merged = merged.map_or("no format", Format::name);
         is_misfit.then(|| {
-            format!("the merged sum is {merged}, and the unit's accumulator {accumulator}: it cannot go on from it")
+            format!(
+                "the merged sum is {merged}, but the unit's accumulator is {accumulator}: it cannot continue from it"
+            )
         })
     }
 }
 
-/// In which order the partial sums p0, p1, …, of S slices are added, two at a time.
+/// The order in which the partial sums p0, p1, … of S slices are added, two at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MergeOrder {
     /// ((p0 + p1) + p2) + …
     Serial,
     /// From the last down to p0, one after another.
     Reverse,
-    /// Neighbours, level by level: (p0 + p1) + (p2 + p3); an odd one waits.
+    /// Neighbours, level by level: (p0 + p1) + (p2 + p3); an odd one is carried to the next level.
     Pairs,
-    /// The first half with the second, level by level: (p0 + p2) + (p1 + p3); of an odd number the middle one waits.
+    /// The first half with the second, level by level: (p0 + p2) + (p1 + p3); if the number is odd, the middle one is
+    /// carried to the next level.
     Halves,
-    /// With h = ⌈S/2⌉, slot i is p_i + p_(i+h) where i + h < S − 1, else p_i; the last partial sum, then slot after slot.
+    /// With h = ⌈S/2⌉, slot i is p_i + p_(i+h) if i + h < S − 1, else p_i; starts from the last partial sum and adds
+    /// slot after slot.
     LastThenSlots,
 }
 
-/// What a sum starts from.
+/// The starting value of a sum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
     /// Its first term.
@@ -218,14 +225,14 @@ pub enum Start {
     C,
 }
 
-/// A number of an epilogue that the caller gives.
+/// A number or array of numbers that the caller gives to an epilogue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Input {
     /// Its format.
     pub format: Format,
-    /// How many there are.
+    /// How many numbers it holds.
     pub shape: InputShape,
-    /// Its bits if it is not given; none: it must be given.
+    /// Its bits if the caller omits it. `None` makes it required.
     pub default: Option<u64>,
 }
 
@@ -243,7 +250,7 @@ pub enum InputShape {
 }
 
 impl InputShape {
-    /// How many numbers there are for m rows and n columns.
+    /// The number of elements for m rows and n columns of D.
     #[must_use]
     pub fn count(self, (m, n): (usize, usize)) -> usize {
         match self {

@@ -11,11 +11,11 @@ use super::{
 };
 use crate::model::Model;
 
-/// The additions of a merge are written out up to so many partial sums.
+/// The largest number of partial sums for which the additions of a merge are written out.
 const WRITTEN_OUT: usize = 8;
 
 impl Recipe {
-    /// The recipe in words: each case with the numbers that its parameters have by default. `model` is the recipe's own.
+    /// The recipe in words: each case with the default values of its parameters. `model` is the recipe's own.
     ///
     /// # Errors
     /// If the model lacks an operation of the recipe.
@@ -36,7 +36,7 @@ impl Recipe {
 }
 
 impl Program {
-    /// What it does, a line for each level, outermost first, then the unit and what is stored.
+    /// Its computation in words: a line for each level, outermost first, then the unit and the stored value.
     #[must_use]
     pub fn words(&self, recipe: &Recipe) -> Vec<String> {
         let mut lines: Vec<String> = self.stages().iter().map(Stage::words).collect();
@@ -109,7 +109,7 @@ fn shared(share: Share) -> &'static str {
 }
 
 impl MergeOrder {
-    /// The additions of so many partial sums as a formula: `((p0 + p1) + p2)`.
+    /// The additions of this many partial sums as a formula: `((p0 + p1) + p2)`.
     pub(super) fn written(self, slices: usize) -> String {
         let mut words: Vec<String> = Vec::new();
         for (one, other) in self.additions(slices) {

@@ -1,4 +1,4 @@
-//! A recipe as a file.
+//! Writing a recipe as a file.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use crate::{
 };
 
 impl Recipe {
-    /// The recipe as a file in the format of this crate: reading it gives the same recipe.
+    /// The recipe as a file in the format of this crate. Parsing it gives the same recipe.
     #[must_use]
     pub fn to_toml(&self) -> String {
         let mut text = String::new();

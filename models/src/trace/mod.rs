@@ -1,4 +1,4 @@
-//! How the exact evaluator came to its result: every step of it.
+//! Traces: every step by which the exact evaluator reached its result.
 
 mod text;
 
@@ -25,7 +25,7 @@ impl Observer for Vec<Step> {
 }
 
 impl Trace {
-    /// How `model` computes a dot of an operation, or `None` if it lacks the operation.
+    /// Traces a dot of an operation through `model`, or returns `None` if the model lacks the operation.
     ///
     /// # Panics
     /// If the dot has fewer products than the operation's k.
@@ -75,7 +75,7 @@ mod tests {
     fn a_trace_tells_every_step_and_ends_with_the_evaluator_s_result() {
         let model = load("v100").unwrap();
         let id: OperationId = "mma.m8n8k4.f32.f16.f16.f32".parse().unwrap();
-        // 2^15 + 2^-9, of which the grid keeps the first alone.
+        // 2^15 + 2^-9, of which the grid keeps only the first.
         let (a, b) = ([0x7800, 0x0400, 0, 0], [0x3c00, 0x4800, 0, 0]);
         let trace = Trace::of(&model, &id, Dot { a: &a, b: &b, c: 0, scales: None }).unwrap();
         assert!(trace.steps.contains(&Step::Grid { unit: -8, exponent: Some(15) }), "{:?}", trace.steps);

@@ -13,7 +13,7 @@ use crate::{
     tree::{PlanNode, Term},
 };
 
-/// A term in a table.
+/// A term in the table of an addition.
 struct Row {
     term: Term,
     operands: String,
@@ -24,9 +24,9 @@ struct Row {
 }
 
 impl Trace {
-    /// The trace in words: for each addition its terms with their exact values and exponents, the grid, what was kept
-    /// and lost of each term, the sum, and what it was rounded to. Values are exact, in hexadecimal as C's `%a` writes
-    /// them; terms that are zeros share a line.
+    /// The trace in words: for each addition its terms with their exact values and exponents, the grid, the kept and
+    /// lost part of each term, the sum, and the rounded result. Values are exact, in hexadecimal as C's `%a` writes
+    /// them; zero terms share a line.
     ///
     /// ```
     /// let model = mxprobe_models::load("v100")?;
@@ -38,7 +38,7 @@ impl Trace {
     /// ```
     ///
     /// # Panics
-    /// If the trace is not one of this dot by this model.
+    /// If the trace does not belong to this dot and model.
     #[must_use]
     pub fn text(&self, model: &Model, id: &OperationId, dot: Dot<'_>) -> String {
         let (_, plan) = model.plan(id).expect("the trace is one of this model");
@@ -62,7 +62,7 @@ impl Trace {
     }
 }
 
-/// What the steps of one addition speak of.
+/// The context of the steps of one addition.
 struct Scene<'a> {
     id: &'a OperationId,
     dot: Dot<'a>,
@@ -156,7 +156,7 @@ impl Scene<'_> {
     }
 }
 
-/// The terms that are no zeros, one a line, and the zeros in one.
+/// Writes the nonzero terms, one per line, and the zeros in one line.
 fn table(rows: &[Row], text: &mut String) {
     let is_zero = |row: &Row| matches!(&row.value, Value::Finite(exact) if exact.is_zero());
     let lines: Vec<[String; 6]> = rows
@@ -193,12 +193,12 @@ fn table(rows: &[Row], text: &mut String) {
     }
 }
 
-/// `p0…p7 + c`.
+/// Formats a sum as `p0…p7 + c`.
 fn sum_of(node: &PlanNode) -> String {
     listed(&node.terms, " + ")
 }
 
-/// Terms with runs of consecutive products written once.
+/// Lists terms; each run of consecutive products is written once.
 fn listed(terms: &[Term], between: &str) -> String {
     let mut words: Vec<String> = Vec::new();
     let mut at = 0;
@@ -215,7 +215,7 @@ fn listed(terms: &[Term], between: &str) -> String {
     words.join(between)
 }
 
-/// Bits as a number: a value exactly, and in decimal where that is short.
+/// Bits as a number: the exact value, or decimal if that is short.
 fn shown(format: Format, bits: u64) -> String {
     match Exact::decode(format, bits) {
         None => format!("{}", format.to_f64(bits)),

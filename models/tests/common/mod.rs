@@ -1,18 +1,18 @@
-//! Dots written as text: `a*b` in hex for each product, `kN:a*b` for that of number N; the others are +0.
+//! Dots written as text: `a*b` in hex for each product, `kN:a*b` for the product at k = N; the others are +0.
 
 use mxprobe_api::OperationId;
 use mxprobe_models::{Dot, Model, evaluate};
 
 pub(crate) fn hex(text: &str) -> u64 {
-    u64::from_str_radix(text, 16).unwrap_or_else(|_| panic!("`{text}` is no hex"))
+    u64::from_str_radix(text, 16).unwrap_or_else(|_| panic!("`{text}` is not hex"))
 }
 
-/// d of one dot, as the hex digits of its format.
+/// Computes d of one dot, as the hex digits of its format.
 pub(crate) fn dot(model: &Model, operation: &str, products: &str, c: &str) -> String {
     scaled_dot(model, operation, products, c, "", "")
 }
 
-/// As [`dot`], with the scales of the blocks of A and of B.
+/// Like [`dot`], with the scales of the blocks of A and of B.
 pub(crate) fn scaled_dot(
     model: &Model,
     operation: &str,
@@ -40,7 +40,7 @@ pub(crate) fn scaled_dot(
     id.d.hex(d).trim_start_matches("0x").to_owned()
 }
 
-/// `one` as many times as there are products.
+/// Repeats `one` `count` times, separated by spaces.
 pub(crate) fn times(count: usize, one: &str) -> String {
     vec![one; count].join(" ")
 }

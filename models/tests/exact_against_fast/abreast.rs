@@ -1,5 +1,5 @@
-//! Dots of a sample side by side, against the same dots one by one: every shipped operation, and every value near those of its
-//! adders.
+//! Compares dots of a sample side by side with the same dots one by one: every shipped operation, and every
+//! neighbouring value of its adders' parameters.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::{
     inputs::{Case, INPUTS},
 };
 
-/// Sums of three levels with an adder for each, in formats and unrounded.
+/// Sums on three levels with an adder for each, in formats and unrounded.
 const FILE: &str = r#"
 schema = "mxprobe-model/1"
 name = "levels"
@@ -73,7 +73,7 @@ fn sample(id: &OperationId, flush: Flush, path: Path, mut random: Random) -> Sam
     sample
 }
 
-/// The same adders with another value near each that one of them has.
+/// The adders with each neighbouring value of each parameter of one of them.
 fn changed(adders: &[Adder], at: usize) -> Vec<Vec<Adder>> {
     let mut found = Vec::new();
     for parameter in PARAMETERS.iter().filter(|parameter| parameter.applies(&adders[at])) {
@@ -86,7 +86,7 @@ fn changed(adders: &[Adder], at: usize) -> Vec<Vec<Adder>> {
     found
 }
 
-/// The adders after some steps of that kind, and of the rules of their grids.
+/// The adders after several such steps, including steps of the rules of their grids.
 fn strayed(adders: &[Adder], random: &mut Random) -> Vec<Adder> {
     let mut adders = adders.to_vec();
     for _ in 0..12 {
@@ -110,10 +110,11 @@ fn strayed(adders: &[Adder], random: &mut Random) -> Vec<Adder> {
     adders
 }
 
-/// Steps away from a shipped unit, each of many changes.
+/// The number of walks away from a shipped unit, each of many changes.
 const STRAYED: usize = 12;
 
-/// Every evaluator of one changed adder, and the unchanged one, on every path that dots take; how many dots there were.
+/// Compares every evaluator of one changed adder, and the unchanged one, on every path that dots take. Returns the
+/// number of dots.
 fn compare(adders: &[Adder], flush: Flush, plan: &Arc<Plan>, id: &OperationId, random: &mut Random) -> usize {
     let seed = random.bits();
     let alone = sample(id, flush, Path::Scalar, Random(seed));
@@ -129,7 +130,7 @@ fn compare(adders: &[Adder], flush: Flush, plan: &Arc<Plan>, id: &OperationId, r
     for (turn, adders) in all.enumerate() {
         let Ok(evaluator) = Evaluator::of_plan(&adders, flush, plan, id, Path::Scalar) else { continue };
         let mut wanted = Vec::new();
-        // A number of dots that eights do not divide, from another one each time.
+        // A number of dots that is not a multiple of eight, starting at a different one each time.
         let which = |sample: &Sample| (turn % 11..sample.len()).collect::<Vec<_>>();
         let exact = evaluator.visit(&alone, which(&alone), |_, d| {
             wanted.push(d);

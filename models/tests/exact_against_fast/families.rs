@@ -1,4 +1,4 @@
-//! The long runs: families of operations, some of each, on as many dots as minutes allow.
+//! The long runs: families of operations, each on as many dots as fit in minutes.
 
 use mxprobe_api::{OperationId, Random};
 use mxprobe_models::{Evaluator, Path, shipped};
@@ -110,7 +110,8 @@ const FAMILIES: [Family; 8] = [
 ];
 
 impl Family {
-    /// Compares two paths on `dots` dots, shared by all operations and classes of inputs, and says how many it were.
+    /// Compares two paths on `dots` dots, distributed over all operations and classes of inputs, and reports their
+    /// number.
     fn compare(&self, reference: Path, path: Path, dots: usize, seed: u64) -> String {
         let mut pairs = Vec::new();
         for (name, id) in self.operations {
@@ -164,15 +165,15 @@ fn a_hundred_million_dots_of_every_family_agree_with_one_dot_at_a_time() {
     let lanes: Vec<Path> = fast_paths().into_iter().filter(|path| *path > Path::Scalar).collect();
     for family in &FAMILIES {
         for (index, path) in lanes.iter().enumerate() {
-            // The fastest path in full, the others for a tenth.
+            // The fastest path in full, the others with a tenth of the dots.
             let dots = if index + 1 == lanes.len() { 100_000_000 } else { 10_000_000 };
             println!("{}", family.compare(Path::Scalar, *path, dots, 11));
         }
     }
 }
 
-/// The exact evaluator itself, which takes a minute or more a family: `MXPROBE_FAMILY` picks those whose name holds it,
-/// `MXPROBE_DOTS` says how many dots of each.
+/// Compares with the exact evaluator itself, which takes a minute or more per family. `MXPROBE_FAMILY` selects the
+/// families whose name contains it, `MXPROBE_DOTS` sets the number of dots of each.
 #[test]
 #[ignore = "takes twenty minutes in release; run it with --nocapture for the counts"]
 #[allow(clippy::print_stdout)]
@@ -186,7 +187,7 @@ fn a_hundred_million_dots_of_every_family_agree_with_the_exact_evaluator() {
     }
     for family in FAMILIES.iter().filter(|family| family.name.contains(&wanted)) {
         for (index, path) in lanes.iter().enumerate() {
-            // The fastest path in full, the others for a tenth.
+            // The fastest path in full, the others with a tenth of the dots.
             let dots = if index + 1 == lanes.len() { dots } else { dots / 10 };
             println!("{}", family.compare(Path::Exact, *path, dots, 12));
         }

@@ -5,13 +5,13 @@ use mxprobe_api::{Decoded, Elements, Format, GemmOperands, OperationId, Random};
 /// How the elements of a case are drawn.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Inputs {
-    /// Any bits, NaN and infinities among them.
+    /// Arbitrary bits, including NaN and infinities.
     AnyBits,
     /// Any finite value.
     AnyFinite,
-    /// Exponents within a few of that of 1.
+    /// Exponents within a few of the exponent of 1.
     Narrow,
-    /// Exponents within a few of that of 1; c far larger or far smaller.
+    /// Exponents within a few of the exponent of 1; c far larger or far smaller.
     NarrowWithOddC,
     /// Half of the elements subnormal, the rest near the smallest normal value.
     Subnormal,
@@ -19,13 +19,13 @@ pub(crate) enum Inputs {
     PowersOfTwo,
     /// The largest magnitude, all products of one sign.
     Largest,
-    /// Significands of ones and nothing else, exponents equal, one sign.
+    /// Significands of all ones, equal exponents, one sign.
     Ones,
-    /// Products in pairs that cancel, but for an odd one.
+    /// Products in pairs that cancel, except for an odd one.
     Cancelling,
-    /// Zeros of both signs, and now and then something else.
+    /// Zeros of both signs, and occasionally something else.
     Zeros,
-    /// Finite values with a NaN or an infinity here and there.
+    /// Finite values with occasional NaN and infinities.
     Specials,
     /// Large values, c near the largest.
     NearOverflow,
@@ -66,7 +66,7 @@ fn any_finite(format: Format, random: &mut Random) -> u64 {
     }
 }
 
-/// A value with that exponent field, clamped to the finite ones, and any fraction and sign.
+/// A value with that exponent, clamped to finite values, and random fraction and sign.
 fn with_exponent(format: Format, exponent: i64, random: &mut Random) -> u64 {
     let Some(encoding) = format.as_float() else { return random.bits() & format.mask() };
     let top = (1i64 << encoding.exponent_bits) - 1;
@@ -86,7 +86,7 @@ fn range(format: Format) -> (i64, i64) {
     (i64::from(encoding.min_exponent()), i64::from(exponent))
 }
 
-/// One element of a factor.
+/// Draws one element of a factor.
 pub(crate) fn factor(format: Format, inputs: Inputs, random: &mut Random) -> u64 {
     let (low, high) = range(format);
     let spread = |random: &mut Random, width: u64| below(random, width).cast_signed();
@@ -133,7 +133,7 @@ pub(crate) fn factor(format: Format, inputs: Inputs, random: &mut Random) -> u64
     bits & format.mask()
 }
 
-/// One element of C.
+/// Draws one element of C.
 pub(crate) fn addend(format: Format, inputs: Inputs, random: &mut Random) -> u64 {
     let (low, high) = range(format);
     match inputs {
@@ -178,7 +178,7 @@ impl Case {
         let mut a = Elements::from_bits(id.a, (0..m * k).map(|_| factor(id.a, inputs, random)));
         let mut b = Elements::from_bits(id.b, (0..k * n).map(|_| factor(id.b, inputs, random)));
         if inputs == Inputs::Cancelling {
-            // The pairs are at k and k + distance, so that they meet in one block or in two.
+            // The pairs are at k and k + distance, so that they fall into one block or into two.
             let distance = 1 << below(random, 3);
             for at in 0..k {
                 if at & distance == 0 && at + distance < k && below(random, 8) != 0 {
@@ -218,7 +218,7 @@ impl Case {
         }
     }
 
-    /// The operands of one element of D, for a person.
+    /// The operands of one element of D, for people.
     pub(crate) fn describe(&self, at: usize) -> String {
         let (row, column) = (at / self.n, at % self.n);
         let hex = |of: &Elements, at: usize| of.format().hex(of.get(at));

@@ -1,6 +1,7 @@
-//! Every fast path against the exact evaluator, bit for bit, on every shipped operation and every class of inputs.
+//! Compares every fast path with the exact evaluator, bit for bit, on every shipped operation and every class of
+//! inputs.
 //!
-//! `cargo test -p mxprobe-models` runs some thousand dots an operation. The long runs are
+//! `cargo test -p mxprobe-models` runs a few thousand dots per operation. The long runs are
 //! `cargo test --release -p mxprobe-models --test exact_against_fast -- --ignored --nocapture`.
 
 mod abreast;
@@ -31,7 +32,7 @@ fn compare(reference: &Evaluator, fast: &Evaluator, case: &Case, threads: usize,
     }
 }
 
-/// Every operation whose arithmetic differs from those before it, with its model.
+/// Every operation whose arithmetic differs from the ones before it, with its model.
 fn distinct_operations() -> Vec<(&'static Model, OperationId)> {
     static FOUND: OnceLock<Vec<(&'static Model, OperationId)>> = OnceLock::new();
     FOUND.get_or_init(find_distinct_operations).clone()
@@ -43,7 +44,7 @@ fn find_distinct_operations() -> Vec<(&'static Model, OperationId)> {
     for model in shipped() {
         for id in model.operations.keys() {
             let (unit, plan) = model.plan(id).unwrap();
-            // What a node computes, without names and sources.
+            // The computation of each node, without names and sources.
             let nodes: Vec<String> = plan
                 .nodes
                 .iter()
@@ -80,7 +81,8 @@ fn every_fast_path_returns_the_bits_of_the_exact_evaluator() {
             fast_paths().into_iter().map(|path| Evaluator::with_path(model, &id, path).unwrap()).collect();
         let step = id.shape.sizes().2;
         for (turn, inputs) in INPUTS.into_iter().enumerate() {
-            // Narrow panels, and now and then a wide one and a bit. Two operations one after another where d can be c, the second one cut short.
+            // Narrow panels, and sometimes a wide one plus a few columns. If d can be c, two chained operations, the
+            // second one cut short.
             let k = if id.c == id.d && step <= 16 { 2 * step - 1 } else { step };
             let (m, n) = if (turn + dots) % 4 == 0 { (1, 67) } else { (3, 1 + 300 / k) };
             let case = Case::draw(&id, (m, n, k), inputs, &mut random);
@@ -126,7 +128,7 @@ fn threads_and_shapes_do_not_change_the_bits() {
 
 #[test]
 fn sixteen_largest_products_and_c_do_not_wrap() {
-    // 16 · (2 − 2^−10)² · 2^25 is just below 2^31, and c takes the sum above it.
+    // 16 · (2 − 2^−10)² · 2^25 is just below 2^31, and c raises the sum above it.
     let model = shipped().iter().find(|model| model.name == "h100").expect("a shipped model");
     let id: OperationId = "mma.m16n8k16.f32.f16.f16.f32".parse().unwrap();
     let (m, n, k) = (3, 70, 16);
@@ -149,7 +151,7 @@ fn tiles_are_the_same_on_every_path() {
     for (model, id) in distinct_operations().into_iter().step_by(11) {
         let operation = &model.operations[&id];
         let (m, n, k) = id.shape.sizes();
-        // Two and a bit of what a thread takes at a time, but for the largest shapes.
+        // A little more than twice what a thread takes at a time, except for the largest shapes.
         let tiles = (40_000 / (m * n * k)).clamp(1, 5);
         let mut batch = TileBatch::zeros(operation, tiles);
         let inputs = INPUTS[(batch.a.len() + batch.c.len() + k) % INPUTS.len()];
@@ -200,7 +202,7 @@ fn what_does_not_fit_is_refused_with_both_numbers() {
     let matrices = GemmOperands { m: 2, n: 4, k: 3, a: &a, b: &b, c: &c, scale_a: None, scale_b: None };
     assert!(multiply(model, &id, &matrices, 1).is_ok());
     for (matrices, part) in [
-        (GemmOperands { m: 3, ..matrices }, "6 elements where 3×3"),
+        (GemmOperands { m: 3, ..matrices }, "6 elements, not 3×3"),
         (GemmOperands { c: &a, ..matrices }, "c holds f16"),
         (GemmOperands { scale_a: Some(&a), ..matrices }, "takes no block scales"),
     ] {
@@ -231,7 +233,7 @@ fn a_negative_c_whose_bits_are_all_cut_is_positive_zero_on_every_path() {
 
 #[test]
 fn a_sum_of_negative_zeros_is_one_beside_a_column_whose_sum_loses_bits() {
-    // 2^15 · 2^15 + 2^−24 · 2^−24 needs 79 bits; the other column has −0 alone.
+    // 2^15 · 2^15 + 2^−24 · 2^−24 needs 79 bits; the other column has only −0.
     let model = shipped().iter().find(|model| model.name == "mi100").expect("a shipped model");
     let id: OperationId = "mfma.m32n32k8.f32.f16.f16.f32".parse().unwrap();
     let (m, n, k) = (2, 2, 4);

@@ -1,9 +1,9 @@
-//! The sign of a sum whose terms are cut to nothing, on every path.
+//! The sign of a sum whose terms are all cut to zero, on every path.
 
 use mxprobe_api::{Elements, GemmOperands, Random};
 use mxprobe_models::{Evaluator, Model, Path};
 
-/// A negative sum keeps bits below those that the addition after it keeps, which cuts it to zero beside a c of −0.
+/// A negative sum keeps lower bits than the addition after it, which therefore cuts the sum to zero, next to a c of −0.
 const FILE: &str = r#"
 schema = "mxprobe-model/1"
 name = "zero-signs"
@@ -44,7 +44,7 @@ fn an_unrounded_sum_that_is_cut_to_nothing_is_positive_on_every_path() {
     let id = &model.units[0].operations[0];
     let (m, n, k) = (20, 70, 6);
     let mut random = Random(3);
-    // Ones that cancel, and small values below them: what is left of a sum is some of its lowest units.
+    // Ones that cancel, and small values below them, so that the remaining sums are a few of their lowest units.
     let values = [0, 0x8000, 0x0400, 0x8400, 0x1000, 0x9000, 0x3c00, 0xbc00, 0x3c00, 0xbc00];
     let mut draw = |count: usize| {
         Elements::from_bits(

@@ -1,29 +1,29 @@
-//! Reference dots, as the files beside the project have them: one dot a line.
+//! Reference dots, as stored in the files next to the project: one dot per line.
 
 use std::{env, fs, path::PathBuf};
 
 use mxprobe_api::{Format, OperationId};
 use serde_json::Value;
 
-/// A dot, and what came out of it.
+/// A dot and its result.
 pub(crate) struct Reference {
     /// The file and the line.
     pub(crate) place: String,
-    /// The model of the unit that it was measured on, or computed for.
+    /// The model of the unit on which it was measured, or for which it was computed.
     pub(crate) model: String,
     pub(crate) id: OperationId,
-    /// As many elements as the operation takes; what the line lacks is +0.
+    /// As many elements as the operation takes; those that the line lacks are +0.
     pub(crate) a: Vec<u64>,
     pub(crate) b: Vec<u64>,
     pub(crate) c: u64,
-    /// What the line lacks is 1.
+    /// The scales; those that the line lacks are 1.
     pub(crate) scales: Option<(Vec<u64>, Vec<u64>)>,
     pub(crate) d: u64,
-    /// Every NaN is right.
+    /// Whether any NaN is a correct result.
     pub(crate) any_nan: bool,
 }
 
-/// The files of the directory of `MXPROBE_VECTORS`, else of the one beside the project's root, in order.
+/// The files in the directory `MXPROBE_VECTORS`, or else in the one next to the project's root, in order.
 pub(crate) fn files(root: &str) -> Vec<PathBuf> {
     let beside = || PathBuf::from(root).join("../shared/vectors");
     let directory = env::var_os("MXPROBE_VECTORS").map_or_else(beside, PathBuf::from);
@@ -82,7 +82,7 @@ fn text<'a>(line: &'a Value, key: &str) -> &'a str {
     line.get(key).and_then(Value::as_str).unwrap_or("")
 }
 
-/// The model and the operation a dot was measured on, or computed for.
+/// The model and the operation on which a dot was measured, or for which it was computed.
 ///
 /// A line may also name `model` and `operation` itself.
 fn unit_of(line: &Value) -> (&str, String) {
@@ -108,8 +108,7 @@ fn unit_of(line: &Value) -> (&str, String) {
                 "B200" => "b200",
                 other => panic!("no model of {other}"),
             };
-            // The file that these dots come from was made with wmma, but for fp8 (mma.sync), and fp8 to f32 on Hopper
-            // (wgmma).
+            // The file of these dots was made with wmma, except for fp8 (mma.sync) and fp8 to f32 on Hopper (wgmma).
             let shape = match (gpu, a, d) {
                 ("V100", _, _) => "mma.m8n8k4",
                 (_, "f16" | "bf16", _) => "mma.m16n8k16",

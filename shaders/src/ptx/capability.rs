@@ -1,4 +1,4 @@
-//! Compute capabilities, PTX versions, and which code loads where.
+//! Compute capabilities, PTX versions, and which code loads on which device.
 
 use std::fmt;
 
@@ -24,7 +24,7 @@ impl Capability {
         format!("sm_{}{}", self.major, self.minor)
     }
 
-    /// The architecture with the suffix of its own instructions, where it has any: `sm_90a`, `sm_89`.
+    /// The architecture with the suffix for architecture-specific instructions, if it has any: `sm_90a`, `sm_89`.
     #[must_use]
     pub fn fingerprint(self) -> String {
         // PTX ISA 9.0, 11.1.2: architecture-specific targets begin with sm_90.
@@ -64,7 +64,7 @@ impl PtxVersion {
         match (major, minor) {
             (..=10, _) => Self::new(6, 4),
             (11, minor) => Self::new(7, minor.min(8)),
-            // 12.6 brought none, so that 12.7 is 8.6.
+            // 12.6 added no version, so that 12.7 has 8.6.
             (12, minor) => Self::new(8, if minor <= 5 { minor } else { (minor - 1).min(8) }),
             (major, minor) => Self::new(major - 4, minor),
         }
@@ -77,7 +77,7 @@ impl fmt::Display for PtxVersion {
     }
 }
 
-/// The directives that a kernel begins with: the least target and version that its instruction needs.
+/// The directives at the head of a kernel: the lowest target and version that its instruction needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Target {
     /// `.target`, such as `sm_80` or `sm_90a`.
@@ -86,17 +86,17 @@ pub struct Target {
     pub version: PtxVersion,
 }
 
-/// Where an instruction can be assembled.
+/// The targets for which an instruction can be assembled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Availability {
     /// On this capability and every later one.
     From(Capability, Target),
-    /// On these alone.
+    /// On these only.
     Only(&'static [(Capability, Target)]),
 }
 
 impl Availability {
-    /// What a kernel for this device begins with; `None` where the device has no such instruction.
+    /// The directives of a kernel for this device; `None` if the device lacks the instruction.
     #[must_use]
     pub fn target(self, capability: Capability) -> Option<Target> {
         match self {

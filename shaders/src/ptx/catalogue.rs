@@ -1,4 +1,4 @@
-//! Every kernel of a capability as text, to assemble without a device.
+//! Every kernel of a capability as text, for assembling without a device.
 
 use std::collections::BTreeMap;
 
@@ -18,13 +18,14 @@ use super::throughput_loop::Steps;
 pub struct KernelText {
     /// The operation.
     pub id: OperationId,
-    /// The operation's id, with what tells its kernels apart: `.timed`, or `.product4x8` with the block of D.
+    /// The operation's id and the suffix that distinguishes its kernels: `.timed`, or `.product4x8` with the block of
+    /// D.
     pub name: String,
-    /// The target and version it begins with.
+    /// The target and version in its header.
     pub target: Target,
     /// The PTX.
     pub ptx: String,
-    /// The mnemonic of the unit that the instruction is meant for.
+    /// The mnemonic of the unit for which the instruction is meant.
     pub unit: &'static str,
 }
 
@@ -35,7 +36,7 @@ impl KernelText {
         Self::with_steps(capability, Steps::One)
     }
 
-    /// The kernels that are timed, of the operations that can be chained.
+    /// The timed kernels, for the operations that can be chained.
     #[must_use]
     pub fn timed(capability: Capability) -> Vec<Self> {
         let mut all = Self::with_steps(capability, Steps::Many);
@@ -43,7 +44,7 @@ impl KernelText {
         all
     }
 
-    /// The kernels of whole matrices, of the operations that have one: for each size of block, the largest first.
+    /// The kernels of whole matrices, for the operations that have them: one for each size of block, the largest first.
     #[must_use]
     pub fn whole(capability: Capability) -> Vec<Self> {
         let mut all = Vec::new();
@@ -71,7 +72,7 @@ impl KernelText {
     }
 }
 
-/// Every scalar kernel of a capability in one text, an entry each: assembled at once, since there are hundreds.
+/// Every scalar kernel of a capability in one text, an entry each: there are hundreds, so they are assembled together.
 #[derive(Clone, Debug)]
 pub struct ScalarText {
     /// The PTX.

@@ -1,17 +1,17 @@
-//! What an instruction is called, what it needs, and which devices have it.
+//! The name of an instruction, its requirements, and the devices that have it.
 
 use mxprobe_api::{Format, OperationId};
 
 use super::capability::{Availability, Capability, PtxVersion, Target};
 
-/// Who computes one tile together, and where the operands lie.
+/// The threads that compute one tile together, and the location of the operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// One warp, registers.
     Warp,
-    /// A pair of quads of a warp (eight lanes), registers: the `m8n8k4` of f16, four tiles a warp.
+    /// A pair of quads of a warp (eight lanes), registers: the `m8n8k4` of f16, four tiles per warp.
     QuadPair,
-    /// One warp, registers whose layout only the device knows: `wmma`, which loads and stores matrices itself.
+    /// One warp; registers whose layout only the device knows: `wmma`, which loads and stores matrices itself.
     Wmma,
     /// Four warps; A and B in shared memory, C and D in registers.
     Warpgroup,
@@ -22,13 +22,13 @@ pub enum Kind {
 /// One instruction of the table.
 #[derive(Clone, Debug)]
 pub struct Instruction {
-    /// The operation that it is.
+    /// The operation that it performs.
     pub id: OperationId,
-    /// Who computes it.
+    /// The threads that perform it.
     pub kind: Kind,
     /// The instruction with its modifiers, without operands.
     pub text: String,
-    /// The mnemonic of the unit that it is meant for.
+    /// The mnemonic of the unit for which it is meant.
     pub unit: &'static str,
     /// The devices that have it, with the target it needs on each.
     pub availability: Availability,
@@ -42,8 +42,8 @@ const fn from(major: u32, minor: u32, name: &'static str, version: (u32, u32)) -
     Availability::From(Capability::new(major, minor), target(name, version.0, version.1))
 }
 
-// The least `.target` and `.version` of each, as ptxas 12.9.86 and 13.5.37 accept them (measured 2026-11);
-// PTX ISA 9.0, 9.7.14.5 and 9.7.15 state the same.
+// The lowest `.target` and `.version` of each, as ptxas 12.9.86 and 13.5.37 accept them (measured 2026-11); PTX ISA
+// 9.0, 9.7.14.5 and 9.7.15 state the same.
 pub(super) const VOLTA: Availability = from(7, 0, "sm_70", (6, 4));
 pub(super) const VOLTA_6_3: Availability = from(7, 0, "sm_70", (6, 3));
 pub(super) const TURING_6_3: Availability = from(7, 5, "sm_75", (6, 3));
@@ -65,7 +65,7 @@ pub(super) const CONSUMER_BLACKWELL_9_1: Availability = Availability::Only(&[
 
 pub(super) const SMALL: [Format; 5] = [Format::E4M3, Format::E5M2, Format::E3M2, Format::E2M3, Format::E2M1];
 
-/// Every format of A with every format of B.
+/// Every format of A paired with every format of B.
 pub(super) fn pairs(formats: &[Format]) -> impl Iterator<Item = (Format, Format)> + '_ {
     formats.iter().flat_map(move |a| formats.iter().map(move |b| (*a, *b)))
 }

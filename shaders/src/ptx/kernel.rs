@@ -1,4 +1,4 @@
-//! The register of instructions, and the kernel of each.
+//! The table of instructions, and the kernel of each.
 
 use super::capability::Target;
 use super::instruction::{Instruction, Kind};
@@ -7,7 +7,7 @@ use super::text::Kernel;
 use super::throughput_loop::{Steps, blocks_of_multiprocessor};
 use super::{mma, tcgen05, wgmma, wmma};
 
-/// Every instruction there is, of every architecture; sparse forms and 1-bit operands are not among them.
+/// Every instruction of every architecture, except sparse forms and 1-bit operands.
 #[must_use]
 pub fn instructions() -> Vec<Instruction> {
     let mut table = Vec::new();
@@ -18,7 +18,7 @@ pub fn instructions() -> Vec<Instruction> {
     table
 }
 
-/// The kernel of an instruction, for the target it needs on the device at hand.
+/// Writes the kernel of an instruction, for the target that it needs on the current device.
 #[must_use]
 pub fn kernel(instruction: &Instruction, layouts: &Layouts, target: Target, steps: Steps) -> Kernel {
     let kernel = match instruction.kind {

@@ -11,7 +11,7 @@ use super::layout::Layouts;
 use super::text::{Body, Kernel, Operand, module, pointer, warp_loop, warp_loop_end};
 use super::throughput_loop::Steps;
 
-/// Every form but the sparse ones and those of 1-bit operands.
+/// Every form except the sparse ones and those with 1-bit operands.
 pub(super) fn instructions(table: &mut Vec<Instruction>) {
     halves(table);
     doubles(table);
@@ -79,7 +79,7 @@ fn integers(table: &mut Vec<Instruction>) {
     }
 }
 
-/// e4m3 and e5m2, which are baseline from sm_89 on, and e3m2, e2m3 and e2m1, which one architecture has.
+/// e4m3 and e5m2, which are baseline from sm_89 on, and e3m2, e2m3 and e2m1, which only one architecture has.
 fn small_floats(table: &mut Vec<Instruction>) {
     for d in [Format::F16, Format::F32] {
         for (a, b) in pairs(&SMALL[..2]) {
@@ -94,7 +94,7 @@ fn small_floats(table: &mut Vec<Instruction>) {
     }
 }
 
-/// Products with scales: 1X and 2X are one scale for 32 k, 4X is one for 16.
+/// Products with scales: 1X and 2X have one scale per 32 k, 4X one per 16.
 fn block_scaled(table: &mut Vec<Instruction>) {
     let (f32, e2m1) = (Format::F32, Format::E2M1);
     let mut push = |shape, a, b, block: &str, scale: Format, kind: &str, unit, availability| {
@@ -115,7 +115,7 @@ fn block_scaled(table: &mut Vec<Instruction>) {
     push(fp4, e2m1, e2m1, "block16", Format::UE8M0, four, "OMMA.SF", CONSUMER_BLACKWELL_9_1);
 }
 
-/// One warp a group: registers, one `mma.sync`, registers.
+/// One warp per group: loads registers, executes one `mma.sync`, stores registers.
 pub(super) fn kernel(instruction: &Instruction, layouts: &Layouts, target: Target, steps: Steps) -> Kernel {
     const THREADS: u32 = 128;
     let (a, b) = (Operand::new('a', &layouts.a, 32), Operand::new('b', &layouts.b, 32));
@@ -152,14 +152,14 @@ pub(super) fn kernel(instruction: &Instruction, layouts: &Layouts, target: Targe
     body.label("next");
     a.load(&mut body, "%p_a");
     b.load(&mut body, "%p_b");
-    // Again and again, the sum is in the registers of D, and begins there as C.
+    // In the loop, the sum stays in the registers of D and starts there as C.
     let sum = if steps == Steps::Many { &d } else { &c };
     sum.load(&mut body, "%p_c");
     let mut operands = format!("{}, {}, {}, {}", d.list(), a.list(), b.list(), sum.list());
     if let Some((of_a, of_b)) = &scales {
         of_a.load(&mut body, "%p_scale_a");
         of_b.load(&mut body, "%p_scale_b");
-        // Byte 0 and thread 0 or 1 of each four: every lane holds what any selector could ask for.
+        // Byte 0 and thread 0 or 1 of each four: every lane holds what any selector could select.
         operands.push_str(", %s0, {0, 0}, %t0, {0, 0}");
     }
     steps.emit(&mut body, "", &format!("{} {operands};", instruction.text), "");

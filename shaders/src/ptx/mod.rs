@@ -1,12 +1,14 @@
 //! PTX for NVIDIA's matrix and scalar units.
 //!
-//! [`instructions`] is the table: what each instruction is called, which devices have it, and the least `.version` and
-//! `.target` it needs. [`kernel`] writes the kernel of one, which computes batches of tiles; with [`Steps::Many`] it becomes
-//! a throughput kernel ([`throughput_loop`]), and [`product`] writes kernels that multiply whole matrices. [`scalar`] has the
-//! functions of the scalar units. [`layout`] packs operands the way the kernels load them.
+//! [`instructions`] is the table: the name of each instruction, the devices that have it, and the lowest `.version` and
+//! `.target` that it needs. [`kernel`] writes the kernel of one instruction, which computes batches of tiles; with
+//! [`Steps::Many`] it becomes a throughput kernel ([`throughput_loop`]), and [`product`] writes kernels that multiply
+//! whole matrices. [`scalar`] has the functions of the scalar units. [`layout`] packs operands as the kernels load
+//! them.
 //!
-//! Every kernel is `tiles(a, b, c, d, [scale_a, scale_b,] count)`: it computes `count` groups of tiles in a loop over the
-//! grid. One file each writes the kernels of `mma`, `wmma`, `wgmma` and `tcgen05`; `text.rs` has the lines they share.
+//! Every kernel is `tiles(a, b, c, d, [scale_a, scale_b,] count)`: it computes `count` groups of tiles in a loop over
+//! the grid. The kernels of `mma`, `wmma`, `wgmma` and `tcgen05` are each written by one file; `text.rs` has the lines
+//! they share.
 
 mod capability;
 mod catalogue;

@@ -1,12 +1,12 @@
-//! Scalar arithmetic: which PTX instruction stands behind each function, in which modes, and its kernel.
+//! Scalar arithmetic: the PTX instruction of each function, its modes, and its kernel.
 //!
-//! Modes are the words of PTX (*specified*: PTX ISA 9.0, 9.7.3 to 9.7.5 and 9.7.9.22): a direction, `ftz`, and where an
-//! instruction is an approximation, `approx` or `full`. Without a direction, `add` and `mul` are written without one, and
-//! the assembler may then contract them to `fma`; instructions that need one have that of CUDA C++: nearest, and toward
-//! zero to integers.
+//! Modes are the words of PTX (*specified*: PTX ISA 9.0, 9.7.3 to 9.7.5 and 9.7.9.22): a direction, `ftz`, and, if an
+//! instruction is an approximation, `approx` or `full`. Without a direction, `add` and `mul` are written without one,
+//! and the assembler may then contract them to `fma`; instructions that require a direction get the one of CUDA C++: to
+//! nearest, and toward zero for conversions to integers.
 //!
-//! A kernel is `tiles(a, d, count)`: thread `i` reads the operands of call `i`, which lie side by side, and writes its
-//! result.
+//! A kernel is `tiles(a, d, count)`: thread `i` reads the operands of call `i`, which are adjacent in memory, and
+//! writes its result.
 
 use std::collections::BTreeSet;
 
@@ -23,11 +23,11 @@ pub const THREADS: u32 = 128;
 pub struct ScalarKernel {
     /// The format and mode.
     pub id: ScalarId,
-    /// What it computes.
+    /// The function that it computes.
     pub function: ScalarFunction,
-    /// The instructions, as a report shows them.
+    /// The instructions, as shown in reports.
     pub instruction: String,
-    /// The least target and version of its instructions.
+    /// The lowest target and version of its instructions.
     pub target: Target,
     body: Body,
 }
@@ -39,7 +39,7 @@ impl ScalarKernel {
         header(self.target) + &self.entry(name)
     }
 
-    /// The entry alone.
+    /// The entry without the module's header.
     #[must_use]
     pub fn entry(&self, name: &str) -> String {
         entry(name, &["a", "d"], THREADS, &self.body)
@@ -47,17 +47,17 @@ impl ScalarKernel {
 }
 
 const VOLTA: Target = Target { name: "sm_70", version: PtxVersion::new(6, 0) };
-/// `tanh`.
+/// For `tanh`.
 const TURING: Target = Target { name: "sm_75", version: PtxVersion::new(7, 0) };
 const AMPERE: Target = Target { name: "sm_80", version: PtxVersion::new(7, 0) };
-/// `cvt.f32.bf16`.
+/// For `cvt.f32.bf16`.
 const AMPERE_7_1: Target = Target { name: "sm_80", version: PtxVersion::new(7, 1) };
 const HOPPER: Target = Target { name: "sm_90", version: PtxVersion::new(7, 8) };
 
-/// A direction as ids and as PTX have it.
+/// The directions, as written in ids and in PTX.
 const DIRECTIONS: [(&str, &str); 4] = [("rne", ".rn"), ("rz", ".rz"), ("rd", ".rm"), ("ru", ".rp")];
 
-/// What is asked for.
+/// The requested mode.
 #[derive(Clone, Copy)]
 struct Mode {
     format: Format,
@@ -75,17 +75,17 @@ impl Mode {
         if self.flush { id.with("ftz") } else { id }
     }
 
-    /// As written where none is needed: nothing, if nothing is asked for.
+    /// The direction of an instruction that does not require one: empty if none was requested.
     fn asked(&self) -> &'static str {
         self.direction.map_or("", |(_, word)| word)
     }
 
-    /// As written where one is needed.
+    /// The direction of an instruction that requires one.
     fn needed(&self) -> &'static str {
         self.direction.map_or(".rn", |(_, word)| word)
     }
 
-    /// To a whole number: as C++ has it, if nothing is asked for.
+    /// The rounding to an integer: as in C++ if no direction was requested.
     fn whole(&self) -> String {
         format!("{}i", self.direction.map_or(".rz", |(_, word)| word))
     }
@@ -124,14 +124,15 @@ pub fn kernels(capability: Capability) -> Vec<ScalarKernel> {
     kernels
 }
 
-/// Sums, products, quotients, roots; and as a source writes them, where nothing is asked for.
+/// Sums, products, quotients and roots; if no direction is requested, also functions as source code would write them.
 fn arithmetic(mode: Mode, kernels: &mut Vec<ScalarKernel>) {
     use ScalarFunction::{
         Abs, Add, Compare, CopySign, Divide, Fma, Multiply, MultiplyAdd, Negate, Reciprocal, SquareRoot, Subtract,
     };
     let (format, is_bfloat) = (mode.format, mode.format == Format::BF16);
     let half = format == Format::F16 || is_bfloat;
-    // f16 and bf16 are rounded to nearest alone, bf16 and f64 have no `.ftz` (*specified*: PTX ISA 9.0, 9.7.4 and 9.7.3).
+    // f16 and bf16 are rounded to nearest only; bf16 and f64 have no `.ftz` (*specified*: PTX ISA 9.0, 9.7.4 and
+    // 9.7.3).
     if half && mode.direction.is_some_and(|(_, word)| word != ".rn")
         || [Format::BF16, Format::F64].contains(&format) && mode.flush
     {
@@ -158,7 +159,7 @@ fn arithmetic(mode: Mode, kernels: &mut Vec<ScalarKernel>) {
         push(Reciprocal, &[format!("rcp{needed}{ftz}.{format} %y, %x0;")]);
     }
     if mode.direction.is_some() {
-        // With a direction neither is contracted (*specified*: PTX ISA 9.0, 9.7.3.3 and 9.7.3.5).
+        // With a direction, neither instruction is contracted (*specified*: PTX ISA 9.0, 9.7.3.3 and 9.7.3.5).
         let multiply = format!("mul{asked}{ftz}.{format} %t0, %x0, %x1;");
         push(MultiplyAdd, &[multiply, format!("add{asked}{ftz}.{format} %y, %t0, %x2;")]);
         return;
@@ -190,7 +191,7 @@ fn arithmetic(mode: Mode, kernels: &mut Vec<ScalarKernel>) {
     push(Compare, &[vec!["mov.b32 %y, 2;".to_owned()], answers.concat()].concat());
 }
 
-/// `cvt`: `.ftz` is of f32 alone, on either side; what is exact has no direction.
+/// `cvt`: `.ftz` applies only if f32 is on either side; exact conversions have no direction.
 fn conversions(mode: Mode, kernels: &mut Vec<ScalarKernel>) {
     const BF16: Format = Format::BF16;
     let Mode { format: from, direction, flush } = mode;
@@ -200,7 +201,8 @@ fn conversions(mode: Mode, kernels: &mut Vec<ScalarKernel>) {
         let bits = |format: Format| if format == Format::S32 { 0 } else { format.bits() };
         let widens = bits(from) > 0 && bits(to) > bits(from) || (from, to) == (Format::S32, Format::F64);
         let exact = widens && from != Format::S32;
-        // *Specified*: PTX ISA 9.0, 9.7.9.22: bf16 from f32 alone before sm_90, to nearest or toward zero; to f32 alone.
+        // *Specified*: PTX ISA 9.0, 9.7.9.22: before sm_90, bf16 only from f32, to nearest or toward zero, and only to
+        // f32.
         let target = match (from, to) {
             (Format::F32, BF16) => AMPERE,
             (BF16, Format::F32) => AMPERE_7_1,
@@ -219,9 +221,9 @@ fn conversions(mode: Mode, kernels: &mut Vec<ScalarKernel>) {
     }
 }
 
-/// What is faster and not rounded correctly (*specified*: PTX ISA 9.0, 9.7.3.8 and 9.7.3.15: `div.full` and `div.approx`
-/// are off by 2 ulp at most, the latter for divisors from 2^-126 to 2^126; 9.7.3.13 to 9.7.3.24: the functions of one operand,
-/// whose bounds are of the absolute error for `sin`, `cos` and, near 1, `lg2`).
+/// Functions that are faster and not correctly rounded (*specified*: PTX ISA 9.0, 9.7.3.8 and 9.7.3.15: `div.full` and
+/// `div.approx` have an error of at most 2 ulp, the latter for divisors from 2^-126 to 2^126; 9.7.3.13 to 9.7.3.24: the
+/// functions of one operand, whose bounds are on the absolute error for `sin`, `cos` and, near 1, `lg2`).
 fn approximations(mode: Mode, kernels: &mut Vec<ScalarKernel>) {
     use Elementary as E;
     use ScalarFunction::{Divide, Elementary as Function, Reciprocal, SquareRoot};

@@ -1,9 +1,9 @@
-//! Operands in shared memory: copied there by a block, and described to `wgmma` and `tcgen05`.
+//! Operands in shared memory: copied there by a block, and described for `wgmma` and `tcgen05`.
 
 use super::layout::Layout;
 use super::text::Body;
 
-/// Copies an operand of group `%group` from global to shared memory, 4 bytes a thread at a time.
+/// Copies an operand of group `%group` from global to shared memory, 4 bytes per thread at a time.
 pub(super) fn copy_to_shared(body: &mut Body, layout: &Layout, pointer: &str, shared: &str, threads: usize) {
     body.line(format!("mul.wide.u32 %at, %group, {};", layout.bytes()));
     body.line(format!("add.s64 %at, %at, {pointer};"));
@@ -22,11 +22,11 @@ pub(super) fn copy_to_shared(body: &mut Body, layout: &Layout, pointer: &str, sh
     }
 }
 
-/// The descriptor of a matrix in shared memory without swizzle (PTX ISA 9.0, 9.7.15.5.1.2.2), but for its address:
-/// core matrices that follow each other in k lie `leading` bytes apart, those that follow in m or n `stride` bytes.
+/// The descriptor of a matrix in shared memory without swizzle (PTX ISA 9.0, 9.7.15.5.1.2.2), without its address: core
+/// matrices that are adjacent in k are `leading` bytes apart, those that are adjacent in m or n `stride` bytes.
 pub(super) fn descriptor(leading: usize, stride: usize) -> u64 {
     (leading as u64 >> 4) << 16 | (stride as u64 >> 4) << 32
 }
 
-/// Bytes of a core matrix: 8 lines of 16 bytes.
+/// The size of a core matrix in bytes: 8 lines of 16 bytes.
 pub(super) const CORE_MATRIX_BYTES: usize = 128;

@@ -1,4 +1,5 @@
-//! `tcgen05`: the fifth generation's instruction, whose sums live in tensor memory. Assembled, and never run by us.
+//! `tcgen05`: the fifth generation's instruction, whose sums are in tensor memory. We have assembled it but never run
+//! it.
 
 use mxprobe_api::{Format, OperationId};
 
@@ -27,16 +28,16 @@ const DATACENTER_BLACKWELL_8_7: Availability = Availability::Only(&[
 const WITH_INTEGERS: Availability =
     Availability::Only(&[only(10, 0, "sm_100a", (8, 6)), only(11, 0, "sm_110a", (9, 0))]);
 
-/// Columns of 32 bits that a block allocates in tensor memory: a power of two that holds the widest n.
+/// The number of 32-bit columns that a block allocates in tensor memory: a power of two that holds the widest n.
 const COLUMNS: usize = 256;
 
-/// Threads of a block: one a row.
+/// The number of threads in a block: one per row.
 const THREADS: usize = 128;
 
-/// Bytes from one column of C or D to the next: a word of each thread.
+/// The number of bytes from one column of C or D to the next: a word of each thread.
 const COLUMN_BYTES: usize = THREADS * 4;
 
-/// The instructions: m = 128, where row i of D is lane i of tensor memory, the narrowest n and the widest.
+/// The instructions: m = 128, so that row i of D is lane i of tensor memory; the narrowest n and the widest.
 pub(super) fn instructions(table: &mut Vec<Instruction>) {
     let (f16, f32, s32) = (Format::F16, Format::F32, Format::S32);
     for n in [8, 256] {
@@ -67,7 +68,7 @@ pub(super) fn instructions(table: &mut Vec<Instruction>) {
     }
 }
 
-/// Products with scales: 1X and 2X are one scale for 32 k, 4X is one for 16.
+/// Products with scales: 1X and 2X have one scale per 32 k, 4X one per 16.
 fn block_scaled(table: &mut Vec<Instruction>, n: u32) {
     let mut push = |k, a, b, block: &str, scale: Format, kind: &str, availability| {
         let id = OperationId::new("tcgen05", (128, n, k), Format::F32, a, b, Format::F32);
@@ -92,7 +93,7 @@ fn instruction_descriptor(id: &OperationId) -> u32 {
         Format::TF32 => 2,
         Format::E2M3 => 3,
         Format::E3M2 => 4,
-        // Where all is e2m1 there is no need to tell it from others.
+        // If all operands are e2m1, there is nothing to distinguish it from.
         Format::E2M1 if id.shape.k == 64 => 1,
         Format::E2M1 => 5,
         _ => 0,
@@ -109,7 +110,8 @@ fn instruction_descriptor(id: &OperationId) -> u32 {
     sides | u32::from(id.has("satfinite")) << 3 | result << 4 | (id.shape.m / 16) << 24
 }
 
-/// Stores the scales of group `%group` to tensor memory from column `first` on, a word a column, and keeps their address.
+/// Stores the scales of group `%group` to tensor memory from column `first` on, one word per column, and keeps their
+/// address.
 fn scale_columns(body: &mut Body, layout: &Layout, name: &str, first: usize) {
     body.line(format!("add.u32 %of_{name}, %memory, {first};"));
     body.line(format!("mul.wide.u32 %at, %group, {};", layout.bytes()));
@@ -121,13 +123,13 @@ fn scale_columns(body: &mut Body, layout: &Layout, name: &str, first: usize) {
     }
 }
 
-/// One block of four warps a group: operands to shared memory, C to tensor memory, one multiply, D back.
+/// One block of four warps per group: operands to shared memory, C to tensor memory, one multiplication, D back.
 pub(super) fn kernel(instruction: &Instruction, layouts: &Layouts, target: Target, steps: Steps) -> Kernel {
     let id = &instruction.id;
     let (m, n, _) = id.shape.sizes();
     let (a_bytes, b_bytes) = (layouts.a.bytes(), layouts.b.bytes());
     let scales = layouts.scales.as_ref();
-    // A power of two; scales stand behind the widest D.
+    // A power of two; scales are stored after the widest D.
     let columns_allocated = if scales.is_some() { 2 * COLUMNS } else { COLUMNS };
     let mut parameters = vec!["a", "b", "c", "d"];
     if scales.is_some() {
@@ -197,7 +199,7 @@ pub(super) fn kernel(instruction: &Instruction, layouts: &Layouts, target: Targe
         scale_columns(&mut body, of_a, "scale_a", COLUMNS);
         scale_columns(&mut body, of_b, "scale_b", COLUMNS + of_a.registers(THREADS));
     }
-    // A warp reaches the 32 lanes of tensor memory that are its own: lane in bits 16 and up, column below.
+    // A warp can access its own 32 lanes of tensor memory: the lane is in bits 16 and up, the column below.
     let eight = "{%x0, %x1, %x2, %x3, %x4, %x5, %x6, %x7}";
     let columns = |body: &mut Body, label: &str, pointer: &str, access: &dyn Fn(&mut Body)| {
         body.line(format!("mul.wide.u32 %at, %group, {};", layouts.c.bytes()));

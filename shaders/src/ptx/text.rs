@@ -1,29 +1,31 @@
-//! PTX as text: modules, entries, registers, and the loop of warps over groups of tiles.
+//! PTX text: modules, entries, registers, and the loop of warps over groups of tiles.
 
 use std::fmt::Write as _;
 
 use super::capability::Target;
 use super::layout::Layout;
 
-/// The name of every kernel's entry.
+/// The entry name of every kernel.
 pub const ENTRY: &str = "tiles";
 
 /// A kernel's text and how it is launched.
 #[derive(Clone, Debug)]
 pub struct Kernel {
-    /// PTX.
+    /// The PTX.
     pub text: String,
-    /// Threads of a block.
+    /// The number of threads in a block.
     pub threads: u32,
-    /// Groups of tiles that one block computes at a time.
+    /// The number of groups of tiles that one block computes at a time.
     pub groups_at_once: u32,
 }
 
 impl Kernel {
-    /// The same with the promise that so many blocks fit into a multiprocessor, for which the compiler limits registers.
+    /// The same kernel with the guarantee that this many blocks fit on a multiprocessor, for which the compiler limits
+    /// registers.
     ///
-    /// No loop of it is unrolled (PTX ISA 9.0, chapter 12): ptxas 13.5 makes 72 HGMMA of nine, and takes eight times as long.
-    /// At the head of a loop the pragma stops it for `mma` and not for `wgmma`; before the body of the entry for both.
+    /// No loop of it is unrolled (PTX ISA 9.0, chapter 12): ptxas 13.5 turns nine HGMMA into 72, and takes eight times
+    /// as long. At the head of a loop the pragma prevents that for `mma` but not for `wgmma`; before the body of the
+    /// entry, for both.
     pub(super) fn with_blocks_of_multiprocessor(mut self, blocks: u32) -> Self {
         let directives = format!("\n.minnctapersm {blocks}\n.pragma \"nounroll\";\n{{\n");
         self.text = self.text.replacen("\n{\n", &directives, 1);
@@ -31,7 +33,7 @@ impl Kernel {
     }
 }
 
-/// Lines of text, four spaces in.
+/// Lines of text, indented by four spaces.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Body(String);
 
@@ -49,34 +51,34 @@ impl Body {
     }
 }
 
-/// The text of a module with the one entry.
+/// The text of a module with this single entry.
 pub(super) fn module(target: Target, parameters: &[&str], threads: u32, body: &Body) -> String {
     header(target) + &entry(ENTRY, parameters, threads, body)
 }
 
-/// What a module begins with.
+/// The header of a module.
 pub(super) fn header(target: Target) -> String {
     format!(".version {}\n.target {}\n.address_size 64\n\n", target.version, target.name)
 }
 
-/// An entry: pointers, then a count.
+/// An entry whose parameters are pointers, then a count.
 pub(super) fn entry(name: &str, parameters: &[&str], threads: u32, body: &Body) -> String {
     let pointers = parameters.iter().map(|name| format!("    .param .u64 {name},\n")).collect::<String>();
     format!(".visible .entry {name}(\n{pointers}    .param .u32 count\n)\n.maxntid {threads}, 1, 1\n{{\n{}}}\n", body.0)
 }
 
-/// `{%a0, %a1}`.
+/// Formats registers as `{%a0, %a1}`.
 pub(super) fn registers(name: char, count: usize) -> String {
     registers_from(name, 0, count)
 }
 
-/// `{%a4, %a5}`.
+/// Formats registers from `first` on, as `{%a4, %a5}`.
 pub(super) fn registers_from(name: char, first: usize, count: usize) -> String {
     let names: Vec<String> = (first..first + count).map(|at| format!("%{name}{at}")).collect();
     format!("{{{}}}", names.join(", "))
 }
 
-/// An operand in registers of some threads.
+/// An operand in the registers of several threads.
 pub(super) struct Operand<'a> {
     name: char,
     pub(super) layout: &'a Layout,
@@ -123,14 +125,14 @@ impl<'a> Operand<'a> {
     }
 }
 
-/// Loads a pointer parameter and moves it on by the thread's place.
+/// Loads a pointer parameter and advances it to the thread's place.
 pub(super) fn pointer(body: &mut Body, parameter: &str, thread: &str, bytes: usize) {
     body.line(format!("ld.param.u64 %p_{parameter}, [{parameter}];"));
     body.line(format!("cvta.to.global.u64 %p_{parameter}, %p_{parameter};"));
     body.line(format!("mad.wide.u32 %p_{parameter}, {thread}, {bytes}, %p_{parameter};"));
 }
 
-/// The first group of a warp, and how far it is to the next; `%thread` holds the thread in its block.
+/// The first group of a warp, and the distance to the next; `%thread` holds the thread's index in its block.
 pub(super) fn warp_loop(body: &mut Body) {
     body.lines(
         "ld.param.u32 %count, [count];
@@ -146,7 +148,7 @@ pub(super) fn warp_loop(body: &mut Body) {
     );
 }
 
-/// On to the next group, and the end.
+/// Continues with the next group, or ends.
 pub(super) fn warp_loop_end(body: &mut Body) {
     body.lines(
         "add.u32 %group, %group, %stride;

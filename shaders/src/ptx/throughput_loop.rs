@@ -1,13 +1,13 @@
 //! Throughput kernels: the instruction in a loop over operands held in registers.
 //!
-//! They take two more parameters, before the count: `steps`, the number of multiplications, and `cycles`, where the first
-//! thread stores how many cycles of its multiprocessor the loop took.
+//! They take two more parameters, before the count: `steps`, the number of multiplications, and `cycles`, to which the
+//! first thread stores the number of cycles of its multiprocessor that the loop took.
 
 use super::capability::{PtxVersion, Target};
 use super::instruction::{Instruction, Kind};
 use super::text::{Body, Kernel, module, pointer};
 
-/// Instructions in one turn of the loop, so that counting does not take the place of multiplying.
+/// The number of instructions in one iteration of the loop, so that counting does not displace multiplying.
 const UNROLLED: usize = 8;
 
 /// How often a kernel multiplies.
@@ -20,14 +20,14 @@ pub enum Steps {
 }
 
 impl Steps {
-    /// What the kernel takes beside its operands.
+    /// Adds the kernel's parameters other than its operands.
     pub(super) fn parameters(self, parameters: &mut Vec<&'static str>) {
         if self == Self::Many {
             parameters.extend(["steps", "cycles"]);
         }
     }
 
-    /// The multiplication, or the loop around it: `begin` and `end` stand before and after a row of multiplications.
+    /// Writes the multiplication, or the loop around it: `begin` and `end` enclose a row of multiplications.
     pub(super) fn emit(self, body: &mut Body, begin: &str, multiply: &str, end: &str) {
         let row = |body: &mut Body, count: usize| {
             body.lines(begin);
@@ -73,7 +73,7 @@ impl Steps {
         body.label("done");
     }
 
-    /// Puts the cycles of the loop where they belong, once its results are there.
+    /// Stores the cycles of the loop once its results are available.
     pub(super) fn store_cycles(self, body: &mut Body) {
         if self == Self::One {
             return;
@@ -92,12 +92,12 @@ impl Steps {
     }
 }
 
-/// The target of [`fma`]: less than any device with a matrix unit has.
+/// The target of [`fma`]: lower than that of any device with a matrix unit.
 const FMA_TARGET: Target = Target { name: "sm_70", version: PtxVersion::new(6, 3) };
 
-/// Blocks of a multiprocessor: 32 warps of one sum each hide the latency of `mma` at its throughput (a unit of a quarter of
-/// a multiprocessor has 8 of them), in 64 registers a thread; of a warpgroup with a sum of 64×256 the registers hold two;
-/// tensor memory is one block's. Without an instruction, of [`fma`].
+/// The number of blocks on a multiprocessor. 32 warps of one sum each hide the latency of `mma` at its throughput (a
+/// unit of a quarter of a multiprocessor has 8 of them), in 64 registers per thread; the registers hold two warpgroups
+/// with sums of 64×256; tensor memory belongs to one block. Without an instruction, the number for [`fma`].
 #[must_use]
 pub fn blocks_of_multiprocessor(instruction: Option<&Instruction>) -> u32 {
     match instruction.map(|instruction| (instruction.kind, instruction.id.shape.n)) {
@@ -108,13 +108,13 @@ pub fn blocks_of_multiprocessor(instruction: Option<&Instruction>) -> u32 {
     }
 }
 
-/// Threads of a block of [`fma`].
+/// The number of threads in a block of [`fma`].
 pub const FMA_THREADS: u32 = 256;
-/// Chains of a thread.
+/// The number of chains in a thread.
 pub const FMA_CHAINS: usize = 8;
 
-/// The scalar units' multiply-add, f32: thread t of a block takes elements 8t to 8t + 7 of a, b and c, and writes as many of
-/// d behind those of the blocks before it.
+/// The f32 multiply-add of the scalar units: thread t of a block takes elements 8t to 8t + 7 of a, b and c, and writes
+/// the same number of elements of d after those of the blocks before it.
 #[must_use]
 pub fn fma() -> Kernel {
     let mut parameters = vec!["a", "b", "c", "d"];

@@ -1,4 +1,4 @@
-//! `wgmma`: four warps, A and B in shared memory, sums in registers. Hopper alone has it.
+//! `wgmma`: four warps, A and B in shared memory, sums in registers. Only Hopper has it.
 
 use mxprobe_api::{Format, OperationId};
 
@@ -9,7 +9,7 @@ use super::shared_memory::{CORE_MATRIX_BYTES, copy_to_shared, descriptor};
 use super::text::{Body, Kernel, Operand, module, pointer};
 use super::throughput_loop::Steps;
 
-/// `wgmma`, the units that Hopper's own programs use; the widest n, the narrowest, and one between.
+/// `wgmma`, the instruction that Hopper's own libraries use; the widest n, the narrowest, and one in between.
 pub(super) fn instructions(table: &mut Vec<Instruction>) {
     let (f16, f32, s32) = (Format::F16, Format::F32, Format::S32);
     let group = |n, k, d, a, b, unit| {
@@ -38,11 +38,11 @@ pub(super) fn instructions(table: &mut Vec<Instruction>) {
     }
 }
 
-/// Threads of a warpgroup.
+/// The number of threads in a warpgroup.
 pub(super) const GROUP_THREADS: usize = 128;
 
-/// Registers of a warpgroup's kernel but for its sums, the pointers moved on by the thread's place, its first group, and the
-/// descriptors of A and B in shared memory.
+/// Declares the registers of a warpgroup's kernel except its sums, advances the pointers to the thread's place, and
+/// sets the first group and the descriptors of A and B in shared memory.
 fn begin_loop(body: &mut Body, instruction: &Instruction, layouts: &Layouts) {
     let (m, n, _) = instruction.id.shape.sizes();
     let (a_bytes, b_bytes) = (layouts.a.bytes(), layouts.b.bytes());
@@ -79,7 +79,7 @@ fn begin_loop(body: &mut Body, instruction: &Instruction, layouts: &Layouts) {
     );
 }
 
-/// On to the next group of a warpgroup, and the end.
+/// Continues with a warpgroup's next group, or ends.
 fn end_loop(body: &mut Body) {
     body.lines(
         "bar.sync 0;
@@ -91,7 +91,7 @@ fn end_loop(body: &mut Body) {
     body.line("ret;");
 }
 
-/// What stands behind the operands of `wgmma`: negation of A and B off; 16-bit operands can be transposed too, and they are
+/// The modifiers after the operands of `wgmma`: negation of A and B is off; 16-bit operands could be transposed but are
 /// not (PTX ISA 9.0, 9.7.15.5.2).
 pub(super) fn modifiers(id: &OperationId) -> &'static str {
     match (id.is_integer(), id.a.bits()) {
@@ -101,7 +101,7 @@ pub(super) fn modifiers(id: &OperationId) -> &'static str {
     }
 }
 
-/// `wgmma` that adds to registers, with what stands before and after it.
+/// A `wgmma` that adds to registers, with the instructions before and after it.
 fn multiply(instruction: &Instruction, sums: &str) -> [String; 3] {
     let modifiers = modifiers(&instruction.id);
     [
@@ -111,7 +111,7 @@ fn multiply(instruction: &Instruction, sums: &str) -> [String; 3] {
     ]
 }
 
-/// Four warps a group: A and B in shared memory, one `wgmma.mma_async` that adds to the registers that held C.
+/// Four warps per group: A and B in shared memory, one `wgmma.mma_async` that adds to the registers that held C.
 pub(super) fn kernel(instruction: &Instruction, layouts: &Layouts, target: Target, steps: Steps) -> Kernel {
     let d = Operand::new('d', &layouts.d, GROUP_THREADS);
     let mut body = Body::default();

@@ -8,12 +8,12 @@ use super::layout::{Layout, Layouts};
 use super::text::{Body, Kernel, module, registers, warp_loop, warp_loop_end};
 use super::throughput_loop::Steps;
 
-/// `wmma`, the oldest interface: some of its shapes lower to steps that `mma` has no name for.
+/// `wmma`, the oldest interface: some of its shapes lower to instructions that `mma` has no name for.
 pub(super) fn instructions(table: &mut Vec<Instruction>) {
     let (f16, f32, s32) = (Format::F16, Format::F32, Format::S32);
     let mut push = |shape, d: Format, a: Format, b: Format, unit, availability| {
         let id = OperationId::new("wmma", shape, d, a, b, d);
-        // Operands of f16 are not named.
+        // The formats of f16 operands are not written.
         let formats = if a == f16 { format!("{d}.{d}") } else { format!("{d}.{a}.{b}.{d}") };
         let text = format!("wmma.mma.sync.aligned.row.col.{}.{formats}", id.shape);
         let instruction = Instruction { id, kind: Kind::Wmma, text, unit, availability };
@@ -38,7 +38,7 @@ pub(super) fn instructions(table: &mut Vec<Instruction>) {
     }
 }
 
-/// One warp a group: `wmma`, which finds its registers' elements by itself.
+/// One warp per group: `wmma` determines which elements its registers hold.
 pub(super) fn kernel(instruction: &Instruction, layouts: &Layouts, target: Target, steps: Steps) -> Kernel {
     const THREADS: u32 = 128;
     let id = &instruction.id;
@@ -63,7 +63,7 @@ pub(super) fn kernel(instruction: &Instruction, layouts: &Layouts, target: Targe
     let lists = operands.map(|(name, _, count)| registers(name, count));
     for (name, layout, count) in operands {
         if name == 'd' {
-            // Again and again, the registers of C are those of D.
+            // In the loop, the registers of C are those of D.
             let d = if steps == Steps::Many { &lists[2] } else { &lists[3] };
             let multiply = format!("{} {d}, {}, {}, {};", instruction.text, lists[0], lists[1], lists[2]);
             steps.emit(&mut body, "", &multiply, "");
@@ -86,13 +86,14 @@ pub(super) fn kernel(instruction: &Instruction, layouts: &Layouts, target: Targe
     Kernel { text, threads: THREADS, groups_at_once: THREADS / 32 }
 }
 
-/// Registers of a fragment of `wmma`.
+/// The number of registers in a fragment of `wmma`.
 pub(super) fn fragment_registers(id: &OperationId, name: char, layout: &Layout) -> usize {
-    // Volta's f16 fragments hold every element twice; so do all later ones, for compatibility (PTX ISA 9.0, 9.7.14.4.1).
+    // Volta's f16 fragments hold every element twice; all later ones do too, for compatibility (PTX ISA 9.0,
+    // 9.7.14.4.1).
     if matches!(name, 'a' | 'b') && id.a == Format::F16 { 8 } else { layout.registers(32) }
 }
 
-/// What stands behind `wmma.load.` or `wmma.store.`, and how many elements it is from line to line.
+/// The text after `wmma.load.` or `wmma.store.`, and the number of elements from one line to the next.
 pub(super) fn access(id: &OperationId, name: char) -> (String, usize) {
     let (shape, (_, n, k)) = (id.shape, id.shape.sizes());
     let (order, format, stride) = match name {

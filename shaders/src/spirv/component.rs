@@ -48,7 +48,7 @@ impl Component {
         }
     }
 
-    /// Bytes of an element in a buffer.
+    /// The number of bytes of an element in a buffer.
     #[must_use]
     pub fn bytes(self) -> u32 {
         self.format().bits() / 8

@@ -18,7 +18,7 @@ pub enum FloatMode {
 }
 
 impl FloatMode {
-    /// Those that a matrix operation is offered in.
+    /// The modes in which a matrix operation is offered.
     pub const OF_MATRICES: [Self; 4] =
         [Self::DenormPreserve, Self::DenormFlush, Self::RoundToNearestEven, Self::RoundTowardZero];
 
@@ -45,8 +45,8 @@ impl FloatMode {
 
     /// The words in the id of scalar arithmetic.
     ///
-    /// `DenormFlushToZero` is of every value that goes into a shader or is made by an instruction (*specified*:
-    /// `SPV_KHR_float_controls`), so of operands and results.
+    /// `DenormFlushToZero` applies to every value that enters a shader or is produced by an instruction (*specified*:
+    /// `SPV_KHR_float_controls`), so to operands and results.
     #[must_use]
     pub fn words(self) -> &'static [&'static str] {
         match self {
@@ -69,7 +69,7 @@ impl FloatMode {
         }
     }
 
-    /// The capability that it needs.
+    /// The capability that the mode needs.
     pub(super) fn capability(self) -> Capability {
         match self {
             Self::DenormPreserve => Capability::DenormPreserve,
@@ -81,5 +81,5 @@ impl FloatMode {
     }
 }
 
-/// A mode, and the widths in bits that a kernel asks for it at.
+/// A mode, and the widths in bits for which a kernel requests it.
 pub type Asked = (FloatMode, Vec<u32>);

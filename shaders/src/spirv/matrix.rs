@@ -1,4 +1,4 @@
-//! One cooperative-matrix multiply-add, for every configuration a driver can list.
+//! One cooperative-matrix multiply-add, for every configuration that a driver can list.
 //!
 //! One workgroup of one subgroup computes one tile: load A, B and C, multiply-add, store D. Encodings are *specified* by
 //! the SPIR-V specification 1.6 (2.3 and 3), `SPV_KHR_cooperative_matrix`, `SPV_KHR_bfloat16` and `SPV_EXT_float8`.
@@ -18,18 +18,18 @@ pub struct Kernel {
     pub components: [Component; 4],
     /// Whether the accumulation saturates.
     pub saturating: bool,
-    /// The invocations of the one subgroup that computes a tile.
+    /// The number of invocations in the subgroup that computes a tile.
     pub subgroup_size: u32,
-    /// A float-controls mode and the widths that it is asked for.
+    /// A float-controls mode and the widths for which it is requested.
     pub mode: Option<Asked>,
 }
 
 impl Kernel {
     /// The module, with entry point `main`: set 0 bindings 0 to 3 hold A, B, C and D of every tile, row-major; a push
-    /// constant holds the tile of workgroup 0.
+    /// constant holds the index of the tile that workgroup 0 computes.
     ///
-    /// `steps` multiply-adds are chained: a tile of A is m×(k·steps), of B (k·steps)×n, and the accumulator of one step
-    /// is C of the next, in the order of k.
+    /// `steps` multiply-adds are chained: a tile of A is m×(k·steps), one of B (k·steps)×n, and the accumulator of one
+    /// step is C of the next, in the order of k.
     #[must_use]
     pub fn words(&self, steps: u32) -> Vec<u32> {
         let (m, n, k) = self.shape;
@@ -90,8 +90,8 @@ impl Kernel {
         module.result(Op::CooperativeMatrixMulAddKHR, matrix_d, &operands)
     }
 
-    /// The Cooperative Matrix Operands: which operands are signed, and whether the sum saturates. They have to be those
-    /// of the configuration listed (*specified*: `VUID-RuntimeSpirv-OpCooperativeMatrixMulAddKHR-10060`).
+    /// The Cooperative Matrix Operands: which operands are signed, and whether the sum saturates. They must be those of
+    /// the listed configuration (*specified*: `VUID-RuntimeSpirv-OpCooperativeMatrixMulAddKHR-10060`).
     fn operand_flags(&self) -> u32 {
         let signed = (0..).zip(self.components).map(|(bit, component)| u32::from(component.is_signed_integer()) << bit);
         signed.sum::<u32>()
@@ -171,7 +171,7 @@ mod tests {
         }
     }
 
-    /// What an id of the shader stands for.
+    /// The value of an id of the shader.
     #[derive(Clone, Debug)]
     enum Value {
         Integer(usize),
@@ -179,7 +179,8 @@ mod tests {
         Matrix(Vec<i64>),
     }
 
-    /// Runs the shader of workgroup `group` behind tile `first` on integers: `buffers` are A, B, C and D.
+    /// Interprets the shader on integers, for workgroup `group` with `first` as the tile of workgroup 0. `buffers` are
+    /// A, B, C and D.
     fn interpret(words: &[u32], group: usize, first: usize, buffers: &mut [Vec<i64>; 4]) {
         let all = instructions(words);
         let found = |wanted: Op| all.iter().filter(move |(opcode, _)| *opcode == wanted).map(|(_, operands)| operands);
@@ -199,15 +200,15 @@ mod tests {
         for (opcode, of) in &all {
             let integer = |id: u32| match &values[&id] {
                 Value::Integer(value) => *value,
-                other => panic!("{other:?} is no integer"),
+                other => panic!("{other:?} is not an integer"),
             };
             let place = |id: u32| match &values[&id] {
                 Value::Buffer(buffer, at) => (*buffer as usize, *at),
-                other => panic!("{other:?} is no element of a buffer"),
+                other => panic!("{other:?} is not an element of a buffer"),
             };
             let matrix = |id: u32| match &values[&id] {
                 Value::Matrix(matrix) => matrix.clone(),
-                other => panic!("{other:?} is no matrix"),
+                other => panic!("{other:?} is not a matrix"),
             };
             let value = match *opcode {
                 Op::Load if of[2] == built_in => Value::Integer(group),
@@ -265,7 +266,7 @@ mod tests {
                     shape,
                     ..kernel([Component::F16, Component::Bf16, Component::F32, Component::F32], false)
                 };
-                // Tile 0 alone, then the others from a base.
+                // Tile 0 alone, then the others relative to a base.
                 interpret(&kernel.words(steps), 0, 0, &mut buffers);
                 for group in 0..tiles - 1 {
                     interpret(&kernel.words(steps), group, 1, &mut buffers);

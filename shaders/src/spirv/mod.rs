@@ -1,8 +1,9 @@
 //! SPIR-V for Vulkan, built word by word: cooperative matrices and scalar arithmetic.
 //!
 //! A [`Kernel`] is one configuration of cooperative matrices: [`Kernel::words`] multiplies tiles,
-//! [`Kernel::product_words`] whole matrices, [`Kernel::throughput_words`] loops over operands held in registers. [`scalar`]
-//! has the functions of the scalar units. Every module has the entry point `main` and storage buffers in set 0.
+//! [`Kernel::product_words`] whole matrices, and [`Kernel::throughput_words`] loops over operands held in registers.
+//! [`scalar`] has the functions of the scalar units. Every module has the entry point `main` and storage buffers in set
+//! 0.
 
 mod component;
 mod float_mode;

@@ -1,6 +1,7 @@
 //! A SPIR-V module under construction, word by word.
 //!
-//! The order of sections is *specified* by the SPIR-V specification 1.6 (2.3 and 2.4); numbers are those of the `spirv` crate.
+//! The order of sections is *specified* by the SPIR-V specification 1.6 (2.3 and 2.4); the numbers come from the
+//! `spirv` crate.
 
 use std::collections::HashMap;
 
@@ -12,7 +13,7 @@ use ::spirv::{
 use super::component::Component;
 use super::float_mode::Asked;
 
-/// What a component needs in a module: capabilities and extension.
+/// The requirements of a component: capabilities and an extension.
 fn requirements(component: Component) -> (&'static [Capability], Option<&'static str>) {
     match component {
         Component::F16 => (&[Capability::Float16, Capability::StorageBuffer16BitAccess], None),
@@ -47,12 +48,12 @@ pub(super) struct Module {
     pub(super) code: Vec<u32>,
     declared: HashMap<(Op, Vec<u32>), u32>,
     blocks: HashMap<u32, u32>,
-    /// `GLSL.std.450`, where it is used.
+    /// The id of `GLSL.std.450`, if it is used.
     glsl: Option<u32>,
 }
 
-/// What every kernel here has: `main`, the number of its workgroup, and unsigned integers as push constants, the first the
-/// tile of workgroup 0, or what the kernel makes of it.
+/// The common parts of every kernel here: `main`, the index of its workgroup, and unsigned integers as push constants.
+/// The first of these is the index of the tile that workgroup 0 computes, unless the kernel uses it otherwise.
 pub(super) struct Entry {
     pub(super) main: u32,
     pub(super) uint: u32,
@@ -77,7 +78,7 @@ pub(super) fn op(section: &mut Vec<u32>, opcode: Op, operands: &[u32]) {
     section.extend_from_slice(operands);
 }
 
-/// UTF-8, little-endian in words, with at least one null byte at the end.
+/// The text as UTF-8, little-endian in words, with at least one null byte at the end.
 pub(super) fn literal(text: &str) -> Vec<u32> {
     let mut bytes = text.as_bytes().to_vec();
     bytes.resize(text.len() / 4 * 4 + 4, 0);
@@ -96,7 +97,7 @@ impl Module {
         }
     }
 
-    /// Declares what a component needs.
+    /// Declares the requirements of a component.
     pub(super) fn needs(&mut self, component: Component) {
         let (capabilities, extension) = requirements(component);
         capabilities.iter().for_each(|capability| self.capability(*capability));
@@ -121,7 +122,7 @@ impl Module {
         id
     }
 
-    /// The type of a pointer.
+    /// The type of a pointer to `ty`.
     fn pointer_to(&mut self, storage_class: StorageClass, ty: u32) -> u32 {
         self.ty(Op::TypePointer, &[storage_class as u32, ty])
     }
@@ -131,7 +132,7 @@ impl Module {
         op(&mut self.annotations, Op::Decorate, &all);
     }
 
-    /// Puts a member of a block at a byte.
+    /// Sets the byte offset of a block's member.
     fn place_member(&mut self, block: u32, member: u32, offset: u32) {
         op(&mut self.annotations, Op::MemberDecorate, &[block, member, Decoration::Offset as u32, offset]);
     }
@@ -148,7 +149,7 @@ impl Module {
         id
     }
 
-    /// A number of a component of at least 32 bits, or of f16, as bits.
+    /// A constant of a component with at least 32 bits, or of f16, from its bits.
     pub(super) fn number(&mut self, component: Component, bits: u64) -> u32 {
         let ty = self.component(component);
         let low = u32::try_from(bits & u64::from(u32::MAX)).unwrap_or(0);
@@ -227,7 +228,7 @@ impl Module {
         id
     }
 
-    /// Declares what [`Entry`] holds, with so many push constants.
+    /// Declares the parts of an [`Entry`], with this many push constants.
     pub(super) fn entry(&mut self, constants: usize) -> Entry {
         let main = self.id();
         let void = self.ty(Op::TypeVoid, &[]);
@@ -282,19 +283,20 @@ impl Module {
         self.result(Op::AccessChain, buffer.pointer, &[buffer.variable, zero, at])
     }
 
-    /// Begins `main`; the number of the tile that the workgroup computes.
+    /// Begins `main` and returns the index of the tile that the workgroup computes.
     pub(super) fn begin(&mut self, entry: &Entry) -> u32 {
         let (_, group, first) = self.begin_with(entry, &[]);
         self.result(Op::IAdd, entry.uint, &[first, group])
     }
 
-    /// Begins `main` with variables of these types; returns them, the number of the workgroup and the first push constant.
+    /// Begins `main` with variables of these types; returns them, the index of the workgroup and the first push
+    /// constant.
     pub(super) fn begin_with(&mut self, entry: &Entry, types: &[u32]) -> (Vec<u32>, u32, u32) {
         let pointers: Vec<u32> = types.iter().map(|ty| self.pointer_to(StorageClass::Function, *ty)).collect();
         let label = self.id();
         op(&mut self.code, Op::Function, &[entry.void, entry.main, 0, entry.main_type]);
         op(&mut self.code, Op::Label, &[label]);
-        // Variables stand first (SPIR-V 1.6, 2.4).
+        // Variables come first (SPIR-V 1.6, 2.4).
         let variables = pointers
             .into_iter()
             .map(|pointer| self.result(Op::Variable, pointer, &[StorageClass::Function as u32]))
@@ -304,14 +306,14 @@ impl Module {
         (variables, group, pushed)
     }
 
-    /// A push constant; the function has begun.
+    /// Loads a push constant; call it after the function has begun.
     pub(super) fn pushed(&mut self, entry: &Entry, index: u32) -> u32 {
         let index = self.constant(index);
         let pointer = self.result(Op::AccessChain, entry.uint_pointer, &[entry.constants, index]);
         self.result(Op::Load, entry.uint, &[pointer])
     }
 
-    /// Declares the input whose first component is the number of an invocation in its workgroup.
+    /// Declares the input whose first component is the index of an invocation in its workgroup.
     pub(super) fn invocations(&mut self, entry: &Entry) -> u32 {
         self.built_in(entry.uint3, BuiltIn::LocalInvocationId)
     }
@@ -333,7 +335,8 @@ impl Module {
         self.result(Op::ExtInst, ty, &all)
     }
 
-    /// The module of `main` with `local_size` invocations a workgroup, and a float-controls mode at its widths.
+    /// Finishes the module of `main` with `local_size` invocations per workgroup, and a float-controls mode for its
+    /// widths.
     pub(super) fn finish(mut self, entry: &Entry, local_size: u32, mode: Option<&Asked>) -> Vec<u32> {
         op(&mut self.code, Op::Return, &[]);
         op(&mut self.code, Op::FunctionEnd, &[]);

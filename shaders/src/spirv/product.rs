@@ -1,4 +1,4 @@
-//! The shader of whole matrices: a workgroup a tile of D, all along k.
+//! The shader of whole matrices: one workgroup per tile of D, along all of k.
 
 use ::spirv::{CooperativeMatrixLayout, CooperativeMatrixUse, Op};
 
@@ -7,9 +7,9 @@ use super::module::op;
 use super::throughput_loop::Shader;
 
 impl Kernel {
-    /// Multiplies matrices that are whole tiles: set 0 bindings 0 to 3 hold A, B, C and D, row-major; the push constants are
-    /// the operations along k and the tiles across. A workgroup computes one tile of D, those of a row after each other,
-    /// k ascending, the sum of one operation being C of the next.
+    /// Multiplies matrices that consist of whole tiles: set 0 bindings 0 to 3 hold A, B, C and D, row-major; the push
+    /// constants are the number of operations along k and of tiles across. Workgroup i computes tile i of D, counted
+    /// row by row, with k ascending and the sum of one operation being C of the next.
     #[must_use]
     pub fn product_words(&self) -> Vec<u32> {
         let (m, n, k) = self.shape;

@@ -1,10 +1,10 @@
 //! Scalar arithmetic: the kernel of each function.
 //!
-//! Plain functions carry the decoration `NoContraction`, so that each is the one operation that it is called;
-//! `multiply_add` and the dot products do not, so that a driver may contract them, as it may what a shading language
-//! says. `fma` is that of `GLSL.std.450`, decorated: an undecorated one is free to be a multiply and an add
-//! (*specified*: GLSL.std.450, `Fma`), and a decorated one inherits the precision of both even so (*specified*: Vulkan,
-//! "Precision and Operation of SPIR-V Instructions").
+//! Plain functions carry the decoration `NoContraction`, so that each is the one operation that it is named after;
+//! `multiply_add` and the dot products do not, so that a driver may contract them, as it may in a shading language.
+//! `fma` is that of `GLSL.std.450`, decorated: an undecorated one may be a multiply and an add (*specified*:
+//! GLSL.std.450, `Fma`), and even a decorated one inherits the precision of both (*specified*: Vulkan, "Precision and
+//! Operation of SPIR-V Instructions").
 
 use ::spirv::{Capability, Decoration, GlslStd450Op, Op};
 use mxprobe_api::{DotOrder, Elementary, Format, ScalarFunction};
@@ -13,13 +13,13 @@ use super::component::Component;
 use super::float_mode::Asked;
 use super::module::{Module, op};
 
-/// The calls that one workgroup computes, an invocation each.
+/// The number of calls that one workgroup computes, one per invocation.
 pub const CALLS: u32 = 64;
 
 /// The scalar formats, in the order of the widths that float controls have.
 pub const COMPONENTS: [Component; 3] = [Component::F16, Component::F32, Component::F64];
 
-/// What stands in the kernel of a function.
+/// The instructions in the kernel of a function.
 #[must_use]
 pub fn instructions(function: ScalarFunction) -> &'static str {
     use ScalarFunction as F;
@@ -58,9 +58,9 @@ fn elementary(function: Elementary) -> (GlslStd450Op, &'static str) {
     }
 }
 
-/// The module of a function, with entry point `main`: set 0 binding 0 holds the operands, call after call, and binding 3
-/// takes one result a call; one workgroup computes [`CALLS`] calls. `None` if a format is not a scalar one, or there is no
-/// instruction for the function. Comparisons give signed integers of 32 bits.
+/// The module of a function, with entry point `main`: set 0 binding 0 holds the operands, call after call, and binding
+/// 3 receives one result per call; one workgroup computes [`CALLS`] calls. `None` if a format is not a scalar one, or
+/// if the function has no instruction. Comparisons give signed 32-bit integers.
 #[must_use]
 pub fn words(format: Format, function: ScalarFunction, mode: Option<&Asked>) -> Option<Vec<u32>> {
     let component = |format: Format| COMPONENTS.into_iter().find(|component| component.format() == format);

@@ -1,4 +1,5 @@
-//! Throughput shaders: the multiply-add in a loop over operands held in registers. The loop is that of whole matrices too.
+//! Throughput shaders: the multiply-add in a loop over operands held in registers. Shaders of whole matrices use the
+//! same loop.
 
 use ::spirv::{Capability, CooperativeMatrixLayout, CooperativeMatrixUse, GlslStd450Op, Op};
 
@@ -7,16 +8,16 @@ use super::float_mode::Asked;
 use super::matrix::Kernel;
 use super::module::{Buffer, Entry, Module, op};
 
-/// Matrices of A, and of B, that a workgroup holds.
+/// The number of matrices of A, and of B, that a workgroup holds.
 pub const OPERANDS: u32 = 2;
-/// Sums that a workgroup holds: sum `i` is of A `i` modulo 2 and B `i / 2`.
+/// The number of sums that a workgroup holds: sum `i` adds products of A `i` modulo 2 and B `i / 2`.
 pub const SUMS: u32 = 4;
-/// Sums of an invocation of the shader of [`fma`], each of its own a and b.
+/// The number of sums in an invocation of the shader of [`fma`], each with its own a and b.
 pub const FMA_SUMS: u32 = 8;
-/// Invocations of a workgroup of that shader.
+/// The number of invocations in a workgroup of that shader.
 pub const FMA_INVOCATIONS: u32 = 64;
 
-/// What every one of these shaders begins with: its module, entry point and buffers, and a loop to put steps in.
+/// The common beginning of these shaders: module, entry point and buffers, and a loop for the steps.
 pub(super) struct Shader {
     pub(super) module: Module,
     pub(super) entry: Entry,
@@ -24,7 +25,7 @@ pub(super) struct Shader {
 }
 
 impl Shader {
-    /// With so many push constants, the first the number of steps.
+    /// A shader with this many push constants, the first being the number of steps.
     pub(super) fn new(components: [Component; 4], constants: usize) -> Self {
         let mut module = Module::default();
         module.capability(Capability::Shader);
@@ -34,7 +35,7 @@ impl Shader {
         Self { module, entry, buffers }
     }
 
-    /// The same, of cooperative matrices.
+    /// The same, for cooperative matrices.
     pub(super) fn of_matrices(components: [Component; 4], constants: usize) -> Self {
         let mut shader = Self::new(components, constants);
         shader.module.capability(Capability::CooperativeMatrixKHR);
@@ -43,12 +44,13 @@ impl Shader {
         shader
     }
 
-    /// Begins the function, with variables of these types; returns them, the number of the workgroup and the number of steps.
+    /// Begins the function, with variables of these types; returns them, the index of the workgroup and the number of
+    /// steps.
     pub(super) fn begin(&mut self, types: &[u32]) -> (Vec<u32>, u32, u32) {
         self.module.begin_with(&self.entry, types)
     }
 
-    /// Does `step` so many times; `counter` is a variable for the count.
+    /// Repeats `step` `steps` times; `counter` is a variable for the count.
     pub(super) fn repeat(&mut self, counter: u32, steps: u32, step: impl FnOnce(&mut Module)) {
         let (module, uint) = (&mut self.module, &self.entry.uint);
         let boolean = module.ty(Op::TypeBool, &[]);
@@ -80,7 +82,7 @@ impl Shader {
         self.module.element(self.buffers[buffer], at)
     }
 
-    /// a·factor + offset.
+    /// Computes a·factor + offset.
     fn scaled(&mut self, a: u32, factor: u32, offset: u32) -> u32 {
         let [factor, offset] = [factor, offset].map(|value| self.module.constant(value));
         let product = self.module.result(Op::IMul, self.entry.uint, &[a, factor]);
@@ -93,9 +95,10 @@ impl Shader {
 }
 
 impl Kernel {
-    /// A shader of one workgroup of one subgroup that holds [`OPERANDS`] matrices of A and of B and [`SUMS`] sums, and does as
-    /// many steps as the push constant says: each adds a product to every sum. Set 0 bindings 0 to 2 hold those matrices,
-    /// row-major, the same for every workgroup; binding 3 gets the sums of workgroup after workgroup.
+    /// A shader with workgroups of one subgroup that hold [`OPERANDS`] matrices of A and of B and [`SUMS`] sums, and
+    /// perform as many steps as the push constant says; each step adds a product to every sum. Set 0 bindings 0 to 2
+    /// hold those matrices, row-major, the same for every workgroup; binding 3 receives the sums of one workgroup after
+    /// another.
     #[must_use]
     pub fn throughput_words(&self) -> Vec<u32> {
         let (m, n, k) = self.shape;
@@ -136,7 +139,7 @@ impl Kernel {
     }
 }
 
-/// The same with `Fma` of GLSL.std.450 on f32: [`FMA_INVOCATIONS`] invocations a workgroup, [`FMA_SUMS`] sums each.
+/// The same with `Fma` of GLSL.std.450 on f32: [`FMA_INVOCATIONS`] invocations per workgroup, [`FMA_SUMS`] sums each.
 #[must_use]
 pub fn fma() -> Vec<u32> {
     let mut shader = Shader::new([Component::F32; 4], 1);

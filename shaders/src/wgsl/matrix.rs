@@ -1,18 +1,18 @@
-//! Cooperative matrices: which configurations WGSL can say, and their shaders.
+//! Cooperative matrices: the configurations that WGSL can express, and their shaders.
 //!
-//! naga 30 knows `coop_mat8x8` and `coop_mat16x16` of f16 and f32 in the roles A, B and C, so that m = n = k; wgpu shows
-//! configurations of subgroup scope whose sizes are 8 or 16, whose A and B have one type and C and the result another.
+//! naga 30 supports `coop_mat8x8` and `coop_mat16x16` of f16 and f32 in the roles A, B and C, so m = n = k. wgpu
+//! exposes configurations of subgroup scope with sizes 8 or 16, with one type for A and B and one for C and the result.
 
 use mxprobe_api::Format;
 
-/// One configuration that WGSL can say.
+/// A configuration that WGSL can express.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kernel {
     /// m, n and k.
     pub size: u32,
     /// The formats of A and B, and of C and D.
     pub formats: [Format; 2],
-    /// The invocations of a workgroup: no subgroup is wider.
+    /// The number of invocations in a workgroup: no subgroup is wider.
     pub workgroup_size: u32,
 }
 
@@ -23,7 +23,7 @@ pub(super) fn wgsl_type(format: Format) -> Option<&'static str> {
         .find_map(|(each, name)| (each == format).then_some(name))
 }
 
-/// Why WGSL cannot say a configuration of these sizes and of these formats of A, B, C and D.
+/// Says why WGSL cannot express a configuration with these sizes and formats of A, B, C and D; `None` if it can.
 #[must_use]
 pub fn cannot_say((m, n, k): (u32, u32, u32), [a, b, c, d]: [Format; 4], saturating: bool) -> Option<String> {
     let all = [a, b, c, d];
@@ -40,7 +40,7 @@ pub fn cannot_say((m, n, k): (u32, u32, u32), [a, b, c, d]: [Format; 4], saturat
 }
 
 impl Kernel {
-    /// Bytes of one tile of A, B, C and D.
+    /// The number of bytes in one tile of A, B, C and D.
     #[must_use]
     pub fn tile_bytes(&self) -> [usize; 4] {
         let [ab, cr] = self.formats.map(|format| (self.size * self.size) as usize * format.storage_bytes());

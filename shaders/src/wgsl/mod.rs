@@ -1,6 +1,8 @@
-//! WGSL for any desktop GPU, compiled by naga: cooperative matrices as far as WGSL has them, and scalar arithmetic.
+//! WGSL for any desktop GPU, compiled by naga: cooperative matrices as far as WGSL supports them, and scalar
+//! arithmetic.
 //!
-//! [`cannot_say`] tells which configurations have no [`Kernel`], and why. [`scalar`] has the functions of the scalar units.
+//! [`cannot_say`] says which configurations have no [`Kernel`], and why. [`scalar`] has the functions of the scalar
+//! units.
 
 mod matrix;
 pub mod scalar;

@@ -1,8 +1,8 @@
-//! Scalar arithmetic: which functions there are, and their shaders.
+//! Scalar arithmetic: the available functions, and their shaders.
 //!
-//! WGSL leaves more open than IEEE 754 does (*specified*: WGSL, "Floating Point Evaluation"): subnormals may be flushed,
-//! rounding may be in any direction, NaN and infinity may be anything, `fma` may be an unfused multiply and add, and a
-//! division may be wrong by 2.5 ULP. What an adapter makes of it is what the probes ask.
+//! WGSL leaves more open than IEEE 754 does (*specified*: WGSL, "Floating Point Evaluation"): subnormals may be
+//! flushed, rounding may be in any direction, NaN and infinity may be anything, `fma` may be an unfused multiply and
+//! add, and a division may be wrong by 2.5 ULP. The probes find out what an adapter does.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +10,10 @@ use mxprobe_api::{DotOrder, Elementary, Format, Scalar, ScalarFunction, ScalarId
 
 use super::matrix::wgsl_type;
 
-/// The calls that one workgroup computes, an invocation each.
+/// The number of calls that one workgroup computes, one per invocation.
 pub const CALLS: u32 = 64;
 
-/// The scalar arithmetic of an adapter that has these formats: each in one mode, since WGSL selects none.
+/// The scalar arithmetic of an adapter with these formats: each in one mode, because WGSL selects none.
 #[must_use]
 pub fn scalars(formats: &[Format]) -> Vec<Scalar> {
     let functions = |format| -> BTreeMap<_, _> {
@@ -23,7 +23,7 @@ pub fn scalars(formats: &[Format]) -> Vec<Scalar> {
     formats.iter().map(|format| Scalar { id: ScalarId::new(*format), functions: functions(*format) }).collect()
 }
 
-/// The WGSL of a function of `x0`, `x1`, …: an expression, behind statements where it needs some.
+/// The WGSL of a function of `x0`, `x1`, …: an expression, preceded by statements if it needs any.
 fn expression(function: ScalarFunction) -> String {
     use ScalarFunction as F;
     match function {
@@ -50,8 +50,8 @@ fn expression(function: ScalarFunction) -> String {
     }
 }
 
-/// The shader of a function: binding 0 holds the operands, call after call, and binding 1 takes one result a call; one
-/// workgroup computes [`CALLS`] calls.
+/// The shader of a function: binding 0 holds the operands, call after call, and binding 1 receives one result per call;
+/// one workgroup computes [`CALLS`] calls.
 #[must_use]
 pub fn shader(format: Format, function: ScalarFunction) -> String {
     let result = function.result(format);

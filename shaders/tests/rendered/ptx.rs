@@ -1,4 +1,4 @@
-//! Which kernels in PTX are shown.
+//! The PTX kernels that are shown.
 
 use std::collections::BTreeSet;
 
@@ -24,8 +24,8 @@ fn offered() -> impl Iterator<Item = (Instruction, Target)> {
     })
 }
 
-/// A kernel but for what its operation's name says: the version, the instruction, the formats of `wmma` and the descriptor of
-/// `tcgen05`. Two kernels are of one form if nothing else differs.
+/// A kernel without the parts that its operation's name determines: the version, the instruction, the formats of `wmma`
+/// and the descriptor of `tcgen05`. Two kernels have the same form if nothing else differs.
 fn form(text: &str, instruction: &Instruction) -> String {
     let without_formats = |line: &str| match line.split_once(".global.") {
         Some((access, operands)) if line.trim_start().starts_with("wmma.") => {
@@ -39,7 +39,7 @@ fn form(text: &str, instruction: &Instruction) -> String {
     lines.join("\n")
 }
 
-/// Every form of one multiplication: the first operation that has it.
+/// Every form of one multiplication, shown for the first operation that has it.
 fn tiles(files: &mut Files) {
     let mut seen = BTreeSet::new();
     for (instruction, target) in offered() {
@@ -50,7 +50,7 @@ fn tiles(files: &mut Files) {
     }
 }
 
-/// The loop around an instruction of each kind, with and without scales, and the scalar units'.
+/// The loop around an instruction of each kind, with and without scales, and the loop of the scalar units.
 fn throughput(files: &mut Files) {
     let mut seen = Vec::new();
     for (instruction, target) in offered().filter(|(instruction, _)| instruction.id.c == instruction.id.d) {
@@ -65,7 +65,8 @@ fn throughput(files: &mut Files) {
     add(files, "throughput/fma.m1n1k1.f32.f32.f32.f32.ptx", throughput_loop::fma().text);
 }
 
-/// Whole matrices by an instruction of each kind, width of sums and, for `wgmma`, n: the largest block of D and the smallest.
+/// Whole matrices by an instruction of each kind, width of sums and, for `wgmma`, n: the largest and the smallest block
+/// of D.
 fn products(files: &mut Files) {
     let mut seen = Vec::new();
     for (instruction, target) in offered() {
@@ -91,7 +92,7 @@ fn scalars(files: &mut Files) {
     let kernels = scalar::kernels(Capability::new(9, 0));
     for kernel in kernels {
         let is_plain = kernel.id.to_string() == "scalar.f32";
-        // `mul` then `add`, contracted in some formats and not in others, is shown of every format.
+        // `mul` then `add`, contracted in some formats but not in others, is shown for every format.
         let is_shown = is_plain
             || kernel.function == ScalarFunction::MultiplyAdd && kernel.id.format != Format::F32
             || seen.insert(kernel.id.to_string());

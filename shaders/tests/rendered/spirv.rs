@@ -1,4 +1,4 @@
-//! Which shaders in SPIR-V are shown, disassembled.
+//! The SPIR-V shaders that are shown, disassembled.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +9,8 @@ use sha2::{Digest, Sha256};
 
 use crate::{Files, add, compare};
 
-/// The assembly of a module. Types, constants, variables and functions have names; the digest, that of the words, is the
-/// `kernel_sha256` of reports.
+/// The assembly of a module. Types, constants, variables and functions have names; the digest, that of the words, is
+/// the `kernel_sha256` of reports.
 fn disassembled(words: &[u32]) -> String {
     let module = rspirv::dr::load_words(words).unwrap_or_else(|error| panic!("{error}"));
     let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
@@ -28,7 +28,7 @@ fn disassembled(words: &[u32]) -> String {
     text + &format!("; {} words, SHA-256 {digest}\n", words.len())
 }
 
-/// Names of ids, from the instructions that define and decorate them; ids of values in the code stay numbers.
+/// Names of ids, from the instructions that define and decorate them; ids of values in the code remain numbers.
 fn names<'a>(lines: &[Vec<&'a str>]) -> BTreeMap<&'a str, String> {
     let mut names: BTreeMap<&str, String> = BTreeMap::new();
     for line in lines {
@@ -76,7 +76,7 @@ fn configuration(shape: (u32, u32, u32), components: [Component; 4], saturating:
     (id, Kernel { shape, components, saturating, subgroup_size: 32, mode: None })
 }
 
-/// Every component, signs and saturation, sums that are C or are not, and a mode.
+/// Every component, with signs and saturation, with sums in C's format and in another, and with a mode.
 fn configurations() -> Vec<(OperationId, Kernel)> {
     use Component::{Bf16, E4m3, E5m2, F16, F32, F64, S8, S16, S32, U8, U32};
     let shape = (16, 16, 16);
@@ -140,7 +140,7 @@ fn a_disassembly_leaves_no_word_out() {
     for (id, kernel) in configurations() {
         for words in [kernel.words(2), kernel.product_words(), kernel.throughput_words()] {
             let mut again = rspirv::dr::load_words(&words).unwrap().assemble();
-            // The generator's number: rspirv puts its own.
+            // The generator's number: rspirv writes its own.
             again[2] = words[2];
             assert_eq!(again, words, "{id}");
         }

@@ -1,4 +1,4 @@
-//! Which shaders in WGSL are shown: every configuration that it can say, and every function of every format.
+//! The WGSL shaders that are shown: every configuration that it can express, and every function of every format.
 
 use mxprobe_api::{Format, OperationId};
 use mxprobe_shaders::wgsl::{Kernel, scalar};

@@ -1,11 +1,11 @@
-//! Examples of each command, which its help shows.
+//! Examples for the help of each command.
 
 use clap::Command;
 
-/// A command, and calls of it with what each is for.
+/// A command, with example calls and the purpose of each.
 type Examples = (&'static str, [(&'static str, &'static str); 2]);
 
-/// Two calls of each command, in the order of its help.
+/// Two example calls for each command, in the order of the help.
 const EXAMPLES: [Examples; 26] = [
     (
         "mxprobe",
@@ -13,7 +13,7 @@ const EXAMPLES: [Examples; 26] = [
             ("mxprobe", "probe every matrix unit of this machine"),
             (
                 "mxprobe run --device 'RTX 4090' --op fp8",
-                "how a card multiplies fp8: the card if it is here, else its model",
+                "how a card multiplies fp8: the card itself if present, otherwise its model",
             ),
         ],
     ),
@@ -30,7 +30,7 @@ const EXAMPLES: [Examples; 26] = [
     (
         "list",
         [
-            ("mxprobe list", "the devices of this machine, and what cannot be used and why"),
+            ("mxprobe list", "the devices of this machine, and why others cannot be used"),
             ("mxprobe list -v --device mi300x", "every operation of a model"),
         ],
     ),
@@ -38,7 +38,7 @@ const EXAMPLES: [Examples; 26] = [
         "identify",
         [
             ("mxprobe identify --device cuda:0 --op fp8 --out mine.toml", "write the model of a GPU's fp8 units"),
-            ("mxprobe identify --device 'exec:python3 worker.py' --out mine.toml", "the same of a program"),
+            ("mxprobe identify --device 'exec:python3 worker.py' --out mine.toml", "the same for a program"),
         ],
     ),
     (
@@ -56,7 +56,7 @@ const EXAMPLES: [Examples; 26] = [
         [
             (
                 "echo '{\"a\":[1.5],\"b\":[2],\"c\":0}' | mxprobe eval --device h100 --op m16n8k16.f32.f16.f16.f32",
-                "one dot, in values",
+                "one dot, given as values",
             ),
             (
                 "mxprobe eval --device cuda:0 --op m16n8k16.f32.f16.f16.f32 < dots.jsonl",
@@ -112,7 +112,7 @@ const EXAMPLES: [Examples; 26] = [
             ),
             (
                 "mxprobe check --model fma-chain --op dot.m1n1k4.f32.f32.f32.f32 --a a.npy --b b.npy --d d.npy",
-                "the same of a product on a CPU",
+                "the same for a product on a CPU",
             ),
         ],
     ),
@@ -120,13 +120,13 @@ const EXAMPLES: [Examples; 26] = [
         "bench",
         [
             ("mxprobe bench --device cuda:0 --out bench.json", "the throughput of every operation"),
-            ("mxprobe bench --device cpu:0 --op int8", "that of some"),
+            ("mxprobe bench --device cpu:0 --op int8", "that of a few operations"),
         ],
     ),
     (
         "screen",
         [
-            ("mxprobe screen --budget 5s", "every unit of this machine, each core by itself"),
+            ("mxprobe screen --budget 5s", "every unit of this machine, each core separately"),
             (
                 "mxprobe screen --device h100 --op f16 --budget 1s --error-inject bit=0,lane=5",
                 "what a fault looks like: one bit of one lane of a model",
@@ -152,7 +152,7 @@ const EXAMPLES: [Examples; 26] = [
             ),
             (
                 "mxprobe distinguish h100 mi300x --op mma.m16n8k16.f32.f16.f16.f32 --finite",
-                "across vendors, by formats and k, on finite inputs",
+                "across vendors, matched by formats and k, on finite inputs",
             ),
         ],
     ),
@@ -160,7 +160,7 @@ const EXAMPLES: [Examples; 26] = [
         "report",
         [
             ("mxprobe report gpu.json", "a saved report as a table"),
-            ("mxprobe report gpu.json --format html --out gpu.html", "as a page for a browser"),
+            ("mxprobe report gpu.json --format html --out gpu.html", "the same as a web page"),
         ],
     ),
     (
@@ -187,30 +187,30 @@ const EXAMPLES: [Examples; 26] = [
     (
         "site",
         [
-            ("mxprobe site pages", "pages of every model, with the matrix of all units"),
+            ("mxprobe site pages", "pages about every model, with the matrix of all units"),
             ("mxprobe site pages results", "the same with the reports of a directory"),
         ],
     ),
     (
         "papers",
         [
-            ("mxprobe papers", "every number of every paper, equal or not and why"),
+            ("mxprobe papers", "every number of every paper, and why some differ"),
             ("mxprobe papers fasi-2021 --device cuda:0", "the tests of one paper, on a GPU"),
         ],
     ),
-    ("explain", [("mxprobe explain RNE", "a term"), ("mxprobe explain '13 bits'", "something that was heard of")]),
+    ("explain", [("mxprobe explain RNE", "a term"), ("mxprobe explain '13 bits'", "a phrase from the literature")]),
     (
         "schema",
         [
             ("mxprobe schema", "the JSON Schema of reports"),
-            ("mxprobe schema bench", "that of what `bench --format json` prints"),
+            ("mxprobe schema bench", "that of the output of `bench --format json`"),
         ],
     ),
     (
         "validate",
         [
             ("mxprobe validate gpu.json", "check a saved report"),
-            ("mxprobe run --device a100 --format json | mxprobe validate -", "the same of one that is not saved"),
+            ("mxprobe run --device a100 --format json | mxprobe validate -", "check one without saving it"),
         ],
     ),
     (
@@ -224,25 +224,25 @@ const EXAMPLES: [Examples; 26] = [
         "man",
         [
             ("mxprobe man > mxprobe.1", "the manual page of mxprobe"),
-            ("mxprobe man eval | man -l -", "read that of a command"),
+            ("mxprobe man eval | man -l -", "read the page of a command"),
         ],
     ),
     (
         "worker",
         [
             ("mxprobe run --device 'exec:ssh HOST mxprobe worker'", "probe the hardware of another machine"),
-            ("mxprobe worker --backend cuda", "show the devices of one backend"),
+            ("mxprobe worker --backend cuda", "offer the devices of one backend"),
         ],
     ),
 ];
 
-/// The calls of a command that its help shows.
+/// Returns the example calls of a command.
 pub(crate) fn examples(command: &str) -> impl Iterator<Item = &'static str> {
     let found = EXAMPLES.iter().find(|(name, _)| *name == command);
     found.into_iter().flat_map(|(_, calls)| calls.iter().map(|(call, _)| *call))
 }
 
-/// Puts the examples of each command below its help, before what stands there.
+/// Puts the examples of each command into its help, before the existing text after it.
 pub(super) fn shown(command: Command) -> Command {
     let mut command = below(command, "mxprobe");
     for (name, _) in EXAMPLES {
@@ -289,7 +289,7 @@ mod tests {
             for (call, _) in calls {
                 assert!(call.len() <= 96, "{name}: `{call}` would be wrapped");
                 let call = call.split(" > ").flat_map(|part| part.split(" < ")).next().unwrap_or(call);
-                // `man` itself is no call of this program.
+                // `man` itself is not a call of this program.
                 let parts = call.split(" | ").filter(|part| part.starts_with("mxprobe"));
                 let mut understood = 0;
                 for part in parts {

@@ -1,26 +1,26 @@
-//! How results are printed.
+//! Output formats.
 
 use crate::report::Form;
 use clap::ValueEnum;
 
 use super::Screen;
 
-/// The form of a result that is a list of something.
+/// The output format of a result that is a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
     /// Text for people
     Table,
-    /// For programs; of several reports, an array
+    /// For programs; an array for several reports
     Json,
-    /// A document; with -v the bits behind findings
+    /// A document; with -v including the bits behind findings
     Markdown,
     /// Rows for spreadsheets
     Csv,
-    /// One page that needs nothing else, with the bits behind findings
+    /// One self-contained page, including the bits behind findings
     Html,
 }
 
-/// The form of a result that has no rows.
+/// The output format of a result that has no rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum PageFormat {
     /// Text for people
@@ -30,7 +30,7 @@ pub(crate) enum PageFormat {
     Json,
     /// A document
     Markdown,
-    /// One page that needs nothing else
+    /// One self-contained page
     Html,
 }
 
@@ -46,12 +46,12 @@ impl From<PageFormat> for Format {
 }
 
 impl Format {
-    /// Whether it takes a list of something.
+    /// Whether the format needs a result that is a list.
     pub(crate) fn is_rows(self) -> bool {
         self == Self::Csv
     }
 
-    /// What makes the text.
+    /// Returns the renderer of this format.
     pub(crate) fn form(self, screen: Screen) -> Form {
         match self {
             Self::Table => Form::Table(screen.style),

@@ -36,7 +36,7 @@ pub(crate) use tolerance::{Check, Tolerance, ToleranceUnit};
 
 /// Finds out how a matrix unit really computes, with the bits that prove it.
 ///
-/// Without a command, `run`: every usable device of this machine is probed.
+/// Without a command, `run`: probes every usable device of this machine.
 #[derive(Debug, Parser)]
 #[command(
     name = "mxprobe",
@@ -54,23 +54,24 @@ pub(crate) struct CommandLine {
     pub(crate) screen: ScreenArguments,
 }
 
-/// The command with its help.
+/// Returns the command with its help.
 pub(crate) fn command() -> clap::Command {
     examples::shown(CommandLine::command())
 }
 
 static VERSION: LazyLock<String> = LazyLock::new(crate::report::build_version);
 
-/// What this program was given, for a report. What is no Unicode, as the name of a file may be, stands with U+FFFD in it.
+/// Returns the arguments of this program, for a report. Invalid Unicode, which file names may contain, is replaced by
+/// U+FFFD.
 pub(crate) fn given() -> Vec<String> {
     let all = GIVEN.get().cloned().unwrap_or_else(|| std::env::args_os().collect());
     all.iter().skip(1).map(|argument| argument.to_string_lossy().into_owned()).collect()
 }
 
-/// The arguments that the command was called with.
+/// The arguments with which the command was called.
 static GIVEN: OnceLock<Vec<OsString>> = OnceLock::new();
 
-/// Makes these the arguments of the command, unless it has some already.
+/// Stores the arguments of the command, unless some are stored already, and returns the stored ones.
 pub(crate) fn keep(arguments: Vec<OsString>) -> Vec<OsString> {
     GIVEN.get_or_init(|| arguments).clone()
 }
@@ -83,11 +84,11 @@ out; 130 interrupted";
 pub(crate) enum Command {
     /// Probe devices and report what was found (the default)
     Run(Run),
-    /// List devices and operations, and what cannot be used and why
+    /// List devices and operations, including those that cannot be used, with the reasons
     List(List),
-    /// Write the bit-exact model of whatever computes, and try to break it
+    /// Write a bit-exact model of a unit or library, and try to break it
     Identify(Identify),
-    /// Ask whether an element of a product depends on how many rows and columns are computed with it
+    /// Test whether an element of a product depends on how many rows and columns are computed with it
     #[command(
         after_help = "Exit codes: 0 no element depends on it; 1 one does; 2 usage or I/O; 3 no usable device; 4 a shape failed; 130 interrupted"
     )]
@@ -100,15 +101,15 @@ pub(crate) enum Command {
     Gemm(Box<Gemm>),
     /// Bound the error of a unit's sums, and give each element of a product the interval it must fall in
     Tolerance(Tolerance),
-    /// Say which elements of a product lie outside of what a unit can give, and by how much
+    /// Find the elements of a product that lie outside of what a unit can give, and by how much
     #[command(after_help = "Exit codes: 0 every element is inside; 1 some lie outside; 2 usage or I/O")]
     Check(Check),
     /// Measure throughput with operands in registers, and check what is timed
     Bench(Bench),
-    /// Screen devices for wrong bits, and say on which core, lane, tile and bit they are
+    /// Screen devices for wrong bits, and locate them by core, lane, tile and bit
     #[command(after_help = "Exit codes: 0 healthy; 1 wrong bits; 2 could not judge, usage or I/O; 130 interrupted")]
     Screen(Box<Screening>),
-    /// Say what is wrong with a device, or with a program that speaks the device protocol
+    /// Find what is wrong with a device, or with a program that speaks the device protocol
     #[command(after_help = "Exit codes: 0 nothing is wrong; 1 something is; 2 usage or I/O; 3 no usable device")]
     Conformance(Conformance),
     /// Find a dot on which two models differ, or prove that there is none
@@ -126,16 +127,16 @@ pub(crate) enum Command {
         after_help = "Exit codes: those of the command that made the shards; 2 if they are not all shards of one job, each once"
     )]
     Merge(Merge),
-    /// Write pages of all units: a matrix, a page a unit and a page a format, from models and saved reports
+    /// Write web pages about all units, from models and saved reports: a matrix, one page per unit and one per format
     Site(Site),
-    /// Compute what papers on matrix units print: every table and figure that has a number, equal or not and why
+    /// Recompute the numbers that papers on matrix units print, and explain each difference
     #[command(
         after_help = "Exit codes: 0 every number is equal or explained; 1 one differs; 2 usage or I/O; 3 no usable device"
     )]
     Papers(Papers),
-    /// Say what a probe, a model, a format, a family of operations or a field of the report means
+    /// Explain a probe, a model, a format, a family of operations or a field of the report
     Explain(Explain),
-    /// Print the JSON Schema of reports or listings
+    /// Print the JSON Schema of reports or other output
     Schema(Schema),
     /// Check a saved report
     Validate(Validate),
@@ -146,10 +147,10 @@ pub(crate) enum Command {
     },
     /// Print a manual page
     Man {
-        /// The command it is about; without it, the page of mxprobe
+        /// The command to document; the page of mxprobe if omitted
         command: Option<String>,
     },
-    /// Answer the device protocol, so that another mxprobe reaches the devices of this machine
+    /// Answer the device protocol, so that another mxprobe can reach the devices of this machine
     ///
     /// `mxprobe run --device 'exec:ssh HOST mxprobe worker'` probes the hardware of HOST.
     Worker(Worker),

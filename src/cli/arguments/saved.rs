@@ -1,4 +1,5 @@
-//! The arguments of what needs no device: `report`, `compare`, `explain`, `schema`, `validate`.
+//! Arguments of the commands that need no device: `report`, `compare`, `fleet`, `site`, `papers`, `explain`, `schema`,
+//! `validate`.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -11,10 +12,11 @@ use super::{
 
 #[derive(Debug, Args)]
 pub(crate) struct View {
-    /// Reports or files of `bench` or `gemm --experiment growth`, arrays of them, directories of them; `-` for standard input
+    /// Reports or files of `bench` or `gemm --experiment growth`, arrays of them, or directories; `-` for standard
+    /// input
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// How they are shown
+    /// Output format
     #[arg(long, value_enum, default_value = "table")]
     pub(crate) format: Format,
     /// Write to a file instead of standard output
@@ -24,14 +26,14 @@ pub(crate) struct View {
 
 #[derive(Debug, Args)]
 pub(crate) struct Compare {
-    /// Saved reports, directories of them, models and devices in any mix, or files of `bench` or `gemm --experiment growth`: two
-    /// or more in all; or two recipes: recipe:NAME[@CASE][,slices=4]
+    /// Two or more saved reports, directories of them, models and devices in any mix, or files of `bench` or `gemm
+    /// --experiment growth`; or two recipes: recipe:NAME[@CASE][,slices=4]
     #[arg(required = true, value_name = "FILE|DEVICE")]
     pub(crate) compared: Vec<PathBuf>,
-    /// Show what is equal or open too
+    /// Also show answers that are equal or open
     #[arg(long)]
     pub(crate) all: bool,
-    /// How the comparison is shown
+    /// Output format
     #[arg(long, value_enum, default_value = "table")]
     pub(crate) format: Format,
     /// Write to a file instead of standard output
@@ -41,14 +43,14 @@ pub(crate) struct Compare {
 
 #[derive(Debug, Args)]
 pub(crate) struct Fleet {
-    /// Reports, screens, logs of screens, folders of them. A file is of the machine that it names, else of the folder below the one
-    /// that is given, else of its own name
+    /// Reports, screens, logs of screens, or directories of them. A file belongs to the machine it names; otherwise to
+    /// the one named by its directory below DIR, or by its own name
     #[arg(value_name = "DIR", required = true)]
     pub(crate) files: Vec<PathBuf>,
-    /// Say what changed since a fleet that `--out` wrote earlier
+    /// Show what changed since an earlier fleet file written by `--out`
     #[arg(long, value_name = "FILE.json")]
     pub(crate) since: Option<PathBuf>,
-    /// How it is printed
+    /// Output format
     #[arg(long, value_enum, default_value = "table")]
     pub(crate) format: Format,
     /// Also write the JSON to a file
@@ -61,29 +63,29 @@ pub(crate) struct Fleet {
 
 #[derive(Debug, Args)]
 pub(crate) struct Site {
-    /// The directory that the pages are written to
+    /// The directory to write the pages to
     #[arg(value_name = "DIR")]
     pub(crate) folder: PathBuf,
-    /// Reports of devices, arrays of reports, directories of them
+    /// Reports of devices, arrays of reports, or directories of them
     #[arg(value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// Write pages of this model, and not of every one
+    /// Write pages for this model only (repeatable)
     #[arg(long = "model", value_name = "NAME")]
     pub(crate) models: Vec<String>,
-    /// Write pages of the reports alone
+    /// Write pages for the reports only
     #[arg(long, conflicts_with = "models")]
     pub(crate) without_models: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Papers {
-    /// A paper; without it, all
+    /// A paper; all papers if omitted
     #[arg(value_name = "NAME")]
     pub(crate) name: Option<String>,
-    /// Ask this device, and not the models of the units that the papers are about
+    /// Ask this device instead of the models of the units in the papers
     #[arg(long, value_name = "SELECTOR")]
     pub(crate) device: Option<String>,
-    /// How it is shown
+    /// Output format
     #[arg(long, value_enum, default_value = "table")]
     pub(crate) format: Format,
     /// Give up after this many silent seconds (hardware only)
@@ -94,7 +96,7 @@ pub(crate) struct Papers {
 #[derive(Debug, Args)]
 pub(crate) struct Explain {
     /// A probe (with `*` and `?`), a model such as sim:h100, a format, a family of operations, or a field of the
-    /// report; without it, the names are listed. With a number format behind it, a number: its fields, its exact value
+    /// report; lists the names if omitted. With a FORMAT after it, a number: shows its fields and exact value
     #[arg(conflicts_with = "trace", allow_negative_numbers = true)]
     pub(crate) name: Option<String>,
     /// The format of a number: `mxprobe explain 0x3d653510 f32`, `mxprobe explain 2/3 f16`
@@ -103,71 +105,71 @@ pub(crate) struct Explain {
     /// Explain every probe, format, family of operations and field
     #[arg(long, conflicts_with_all = ["name", "trace"])]
     pub(crate) all: bool,
-    /// How it is printed
+    /// Output format
     #[arg(long, value_enum, default_value = "table")]
     pub(crate) format: PageFormat,
-    /// Show how a model computes dots, term by term; they are given as `eval` takes them
+    /// Show how a model computes dots, term by term; dots are given as for `eval`
     #[arg(long, requires = "traced")]
     pub(crate) trace: bool,
-    /// The model whose computation is traced: sim:h100, sim:FILE.toml
+    /// The model to trace: sim:h100, sim:FILE.toml
     #[arg(long, value_name = "SELECTOR", requires_all = ["trace", "op"], group = "traced")]
     pub(crate) device: Option<String>,
-    /// The recipe whose computation is traced: NAME[@CASE][,slices=4]; dots have any number of products
+    /// The recipe to trace: NAME[@CASE][,slices=4]; dots may have any number of products
     #[arg(long, value_name = "RECIPE", requires = "trace", group = "traced")]
     pub(crate) recipe: Option<String>,
-    /// What the recipe's epilogue reads: a number, or bits such as 0x3f800000
+    /// A value that the recipe's epilogue reads: a number, or bits such as 0x3f800000
     #[arg(long, value_name = "NAME=VALUE", requires = "recipe", value_parser = named)]
     pub(crate) input: Vec<(String, String)>,
-    /// The operation that is traced: an id, an alias or a pattern that matches only one
+    /// The operation to trace: an id, an alias or a pattern that matches only one
     #[arg(long, value_name = "OP", requires = "trace")]
     pub(crate) op: Option<String>,
-    /// The dot that is traced, as one line of JSON; without it, lines are read from standard input
+    /// The dot to trace, as one line of JSON; read from standard input, one per line, if omitted
     #[arg(long, value_name = "JSON", requires = "trace")]
     pub(crate) dot: Option<String>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Schema {
-    /// What it describes
+    /// The document that the schema describes
     #[arg(value_enum, default_value = "report")]
     pub(crate) of: SchemaOf,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SchemaOf {
-    /// What `run --format json` and `--out` write
+    /// The output of `run --format json` and `--out`
     Report,
-    /// What `list --format json` prints
+    /// The output of `list --format json`
     List,
-    /// What `compare --format json` prints
+    /// The output of `compare --format json`
     Comparison,
-    /// What `identify --format json` prints
+    /// The output of `identify --format json`
     Identification,
-    /// What `verify --format json` prints
+    /// The output of `verify --format json`
     Verification,
-    /// What `bench --format json` prints
+    /// The output of `bench --format json`
     Bench,
-    /// What `gemm --experiment growth` writes
+    /// The output of `gemm --experiment growth`
     Growth,
-    /// What `compare --format json` prints of two files of `bench`
+    /// The output of `compare --format json` for two files of `bench`
     BenchComparison,
-    /// What `compare --format json` prints of two files of `gemm --experiment growth`
+    /// The output of `compare --format json` for two files of `gemm --experiment growth`
     GrowthComparison,
-    /// What `distinguish --format json` prints of two models
+    /// The output of `distinguish --format json` for two models
     Distinction,
-    /// What `distinguish --format json` prints of more than two models
+    /// The output of `distinguish --format json` for more than two models
     Classes,
-    /// What `distinguish --property --format json` prints
+    /// The output of `distinguish --property --format json`
     Properties,
-    /// What `distinguish --algorithm --format json` prints
+    /// The output of `distinguish --algorithm --format json`
     Algorithms,
-    /// What `screen --format json` prints
+    /// The output of `screen --format json`
     Screen,
-    /// What `fleet --format json` prints
+    /// The output of `fleet --format json`
     Fleet,
-    /// What `explain --format json` prints
+    /// The output of `explain --format json`
     Explanation,
-    /// What `papers --format json` prints
+    /// The output of `papers --format json`
     Papers,
 }
 

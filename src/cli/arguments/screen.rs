@@ -1,4 +1,4 @@
-//! The arguments of every command: how much is said, and in which colours.
+//! Arguments of every command: verbosity and colours.
 
 use std::io::IsTerminal;
 
@@ -7,11 +7,11 @@ use clap::{Args, ValueEnum};
 
 #[derive(Debug, Args)]
 pub(crate) struct ScreenArguments {
-    /// Say nothing but results and errors
+    /// Print only results and errors
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     quiet: bool,
-    /// Show more: the evidence behind findings, every operation of a listing; -vv also says on standard error what drivers
-    /// say there while a run asks them
+    /// Show more: the evidence behind findings, every operation of a listing; -vv also forwards the standard
+    /// error of drivers during a run
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     verbose: u8,
     /// When to use colours; `NO_COLOR` is respected
@@ -40,28 +40,28 @@ impl Color {
     }
 }
 
-/// How much is said, and how it looks.
+/// Verbosity and appearance.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Screen {
     pub(crate) quiet: bool,
     pub(crate) verbose: bool,
-    /// What drivers say is said on.
+    /// Whether to forward what drivers print.
     pub(crate) aloud: bool,
     pub(crate) style: Style,
 }
 
 impl Screen {
-    /// The same, with a line for each sentence however long.
+    /// Returns the same without wrapping: one line for each sentence, however long.
     pub(crate) fn unwrapped(self) -> Self {
         Self { style: self.style.unwrapped(), ..self }
     }
 
-    /// How often more was asked for: 0, 1 or 2.
+    /// How many times more output was requested: 0, 1 or 2.
     pub(crate) fn steps(self) -> u8 {
         u8::from(self.verbose) + u8::from(self.aloud)
     }
 
-    /// The same, with the bits behind each finding or without.
+    /// Returns the same with or without the bits behind each finding.
     pub(crate) fn with_evidence(self, evidence: bool) -> Self {
         Self { style: Style { evidence, ..self.style }, ..self }
     }

@@ -1,4 +1,4 @@
-//! The arguments of `screen`.
+//! Arguments of `screen`.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -11,7 +11,7 @@ use super::{
     values::{duration, injection, seconds},
 };
 
-/// What `screen` does.
+/// Arguments of `screen`.
 #[derive(Debug, Args)]
 pub(crate) struct Screening {
     #[command(flatten)]
@@ -19,10 +19,10 @@ pub(crate) struct Screening {
     /// Only operations whose id or alias matches, with `*` and `?` (repeatable)
     #[arg(long, value_name = "GLOB")]
     pub(crate) op: Vec<String>,
-    /// The model that says what is right: a shipped one such as h100, or a file [default: the one of the device]
+    /// The reference model: a shipped one such as h100, or a file [default: the one of the device]
     #[arg(long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
-    /// How long each device is screened, all operations together: 10s, 500ms, 2m
+    /// Total time to screen each device, over all operations: 10s, 500ms, 2m
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10s")]
     pub(crate) budget: Duration,
     /// How often each unit goes over all blocks, instead of for a time: the same work whatever the speed
@@ -31,19 +31,19 @@ pub(crate) struct Screening {
     /// Screen one share of the devices, I of 0 to N-1, for `merge`
     #[arg(long, value_name = "I/N")]
     pub(crate) shard: Option<Shard>,
-    /// Invert a bit of results, to see that it is noticed: bit=3[,lane=5][,core=1][,exponent=130][,every=1000000]
+    /// Invert a bit of results, to check that it is noticed: bit=3[,lane=5][,core=1][,exponent=130][,every=1000000]
     #[arg(long, value_name = "WHAT", value_parser = injection)]
     pub(crate) error_inject: Option<Injection>,
-    /// What inputs are drawn from: the same number gives the same inputs
+    /// Seed of the inputs: the same number gives the same inputs
     #[arg(long, value_name = "N", default_value = "1")]
     pub(crate) seed: u64,
-    /// Where right digests are kept [default: mxprobe/golden in the user's cache folder]
+    /// Directory of cached reference digests [default: mxprobe/golden in the user's cache directory]
     #[arg(long, value_name = "DIR", conflicts_with = "no_cache")]
     pub(crate) cache: Option<PathBuf>,
-    /// Ask the model each time
+    /// Ask the model each time instead of using cached digests
     #[arg(long)]
     pub(crate) no_cache: bool,
-    /// How results are printed: for people or for programs
+    /// Output format: for people or for programs
     #[arg(long, value_enum, default_value = "table")]
     pub(crate) format: ScreenFormat,
     /// Also write the JSON to a file
@@ -52,7 +52,7 @@ pub(crate) struct Screening {
     /// Also append a line of JSON for each device to a file
     #[arg(long, value_name = "FILE.jsonl")]
     pub(crate) log: Option<PathBuf>,
-    /// The name that reports give this machine [default: none]
+    /// The name of this machine in reports [default: none]
     #[arg(long, value_name = "NAME", conflicts_with = "host")]
     pub(crate) node: Option<String>,
     /// Name this machine by its host name
@@ -63,19 +63,19 @@ pub(crate) struct Screening {
     pub(crate) timeout: Duration,
 }
 
-/// The form of a screen.
+/// The output format of a screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ScreenFormat {
     /// Text for people
     Table,
-    /// For programs; of several devices, an array
+    /// For programs; an array for several devices
     Json,
     /// Rows for spreadsheets
     Csv,
-    /// One page that needs nothing else
+    /// One self-contained page
     Html,
     /// One line for node-problem-detector
     Npd,
-    /// Metrics for Prometheus' textfile collector
+    /// Metrics for the Prometheus textfile collector
     Prometheus,
 }

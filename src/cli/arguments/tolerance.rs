@@ -1,4 +1,4 @@
-//! The arguments of `tolerance` and of `check`.
+//! Arguments of `tolerance` and `check`.
 
 use std::path::PathBuf;
 
@@ -7,12 +7,12 @@ use clap::{Args, ValueEnum};
 use super::PageFormat;
 use crate::tolerance::Order;
 
-/// What `tolerance` bounds.
+/// Arguments of `tolerance`.
 #[derive(Debug, Args)]
 pub(crate) struct Tolerance {
     #[command(flatten)]
     pub(crate) unit: ToleranceUnit,
-    /// Products of a dot [default: the columns of A; else as many as the operation takes]
+    /// Number of products of a dot [default: the columns of A; else as many as the operation takes]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1 << 24))]
     pub(crate) k: Option<u32>,
     /// A, m×k, as a NumPy file: values, or bits as unsigned integers of the format's size; gives an interval for every element of D
@@ -27,24 +27,24 @@ pub(crate) struct Tolerance {
     /// Dots as JSON lines, as `eval` reads them, instead of A, B and C; `-` for standard input
     #[arg(long, value_name = "FILE", conflicts_with_all = ["a", "b", "c", "k"])]
     pub(crate) dots: Option<PathBuf>,
-    /// Write the low ends of the intervals, m×n, in D's format; NaN if the element is one
+    /// Write the lower ends of the intervals, m×n, in D's format; NaN if the element is NaN
     #[arg(long, value_name = "FILE.npy", requires = "a")]
     pub(crate) low: Option<PathBuf>,
-    /// Write the high ends
+    /// Write the upper ends
     #[arg(long, value_name = "FILE.npy", requires = "a")]
     pub(crate) high: Option<PathBuf>,
-    /// Dots that are tried to come near to the bound; 0 for none
+    /// Number of dots to try in the search for one close to the bound; 0 for none
     #[arg(long, value_name = "COUNT", default_value_t = 20_000)]
     pub(crate) search: usize,
-    /// What the search draws from
+    /// Seed of the search
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
-    /// How the result is printed: for people or for programs
+    /// Output format: for people or for programs
     #[arg(long, value_enum, default_value = "table")]
     pub(crate) format: PageFormat,
 }
 
-/// What `check` holds against a tolerance.
+/// Arguments of `check`.
 #[derive(Debug, Args)]
 pub(crate) struct Check {
     #[command(flatten)]
@@ -58,10 +58,10 @@ pub(crate) struct Check {
     /// C, m×n [default: +0]
     #[arg(long, value_name = "FILE.npy")]
     pub(crate) c: Option<PathBuf>,
-    /// D, m×n, which is checked
+    /// The matrix to check: D, m×n
     #[arg(long, value_name = "FILE.npy")]
     pub(crate) d: PathBuf,
-    /// How the result is printed: for people or for programs
+    /// Output format: for people or for programs
     #[arg(long, value_enum, default_value = "table")]
     pub(crate) format: PageFormat,
 }
@@ -75,7 +75,7 @@ pub(crate) struct ToleranceUnit {
     /// The operation: an id, an alias or a pattern that matches only one
     #[arg(long, value_name = "OP")]
     pub(crate) op: String,
-    /// In which order products may be added
+    /// The order in which products may be added
     #[arg(long, value_enum, default_value = "any")]
     pub(crate) order: OrderArgument,
 }

@@ -1,4 +1,4 @@
-//! What each backend found.
+//! Device discovery by all backends.
 
 use std::thread;
 
@@ -13,20 +13,20 @@ use crate::cli::choose::{
     registry::{Entry, MODELS},
 };
 
-/// What one backend found, as data.
+/// The results of one backend, as data.
 #[derive(Clone, Debug)]
 pub(crate) struct Found {
     /// The backend.
     pub(crate) backend: String,
     /// Its devices.
     pub(crate) devices: Vec<ListedDevice>,
-    /// What cannot be used.
+    /// Devices and drivers that cannot be used.
     pub(crate) refusals: Vec<RefusalRecord>,
 }
 
-/// Asks backends for their devices: those with drivers at the same time, each in a process of its own.
+/// Asks backends for their devices concurrently, those with drivers each in a process of its own.
 ///
-/// A backend whose process dies or hangs has no device, and a refusal that says so.
+/// A backend whose process dies or hangs has no devices, and a refusal that says so.
 pub(crate) fn discover(entries: &[&'static Entry], isolate: bool) -> Vec<Found> {
     thread::scope(|scope| {
         let ask = |entry: &'static Entry| if entry.isolated && isolate { apart(entry) } else { here(entry) };
@@ -65,7 +65,7 @@ fn here(entry: &Entry) -> Found {
     }
 }
 
-/// Which backends were tried, and what came of it.
+/// Lists the backends that were tried, with their results.
 pub(crate) fn tried(found: &[Found]) -> String {
     let words: Vec<String> = found
         .iter()

@@ -1,4 +1,4 @@
-//! Operations that two models have in common: of one id, else of the same formats and k.
+//! Operations that two models have in common: those with the same id, or else with the same formats and k.
 
 use std::collections::BTreeSet;
 
@@ -15,16 +15,17 @@ use crate::cli::{
     failure::Failure,
 };
 
-/// How many pairs an error lists.
+/// The maximum number of pairs that an error lists.
 const FEW: usize = 8;
 
-/// The operation that a name means in both models: its id in the first, and that in the second if it is another.
+/// Returns the operation that a name selects in both models: its id in the first, and its id in the second if that is
+/// different.
 ///
-/// Operations correspond if they have the same id, else if they have the same formats, k and qualifiers: a dot of one is then
-/// a dot of the other.
+/// Operations correspond if they have the same id, or else if they have the same formats, k and qualifiers: a dot of
+/// one is then a dot of the other.
 ///
 /// # Errors
-/// If the name means no operation, none that the models share, or several pairs.
+/// If the name selects no operation, none that the models share, or several pairs.
 pub(crate) fn operations(name: &str, chosen: [&Chosen; 2]) -> Result<(OperationId, Option<OperationId>), Failure> {
     let [one, other] = chosen;
     let named = [name.to_owned()];
@@ -60,7 +61,8 @@ fn ids<'a>(operations: &[&'a OperationRecord]) -> Vec<&'a OperationId> {
     operations.iter().map(|operation| &operation.id).collect()
 }
 
-/// Pairs of operations of which the name means one, the first of each pair of families: m and n do not matter to a dot.
+/// Returns the pairs of operations of which the name selects one; only the first for each pair of families, since m and
+/// n do not matter to a dot.
 fn pairs<'a>(
     name: &str,
     chosen: [&'a Chosen; 2],
@@ -76,7 +78,8 @@ fn pairs<'a>(
     {
         return vec![(one, other)];
     }
-    // A name that means something in both models means pairs of those; a name of one model's own, whatever corresponds.
+    // A name that selects operations in both models selects pairs of those; otherwise, pairs of those of one model with
+    // any that correspond.
     let all = |chosen: &'a Chosen| chosen.model.operations.keys().collect::<Vec<_>>();
     let (left, right) = match (of_one.is_empty(), of_other.is_empty()) {
         (false, false) => (of_one.to_vec(), of_other.to_vec()),
@@ -108,7 +111,7 @@ fn formats(id: &OperationId) -> [Format; 4] {
     [id.d, id.a, id.b, id.c]
 }
 
-/// Both models have operations that the name means, or one has, and none correspond.
+/// The error if a name selects operations in one model or both, but none that correspond.
 fn nothing_shared(name: &str, chosen: [&Chosen; 2], of_one: &[&OperationId], of_other: &[&OperationId]) -> Failure {
     let [one, other] = chosen.map(|chosen| chosen.name.as_str());
     let failure = Failure::usage(format!("{one} and {other} have no operation `{name}` of the same formats and k"));
@@ -124,16 +127,17 @@ fn nothing_shared(name: &str, chosen: [&Chosen; 2], of_one: &[&OperationId], of_
     failure.cause(one).cause(other).help(format!("dots are compared bit by bit: {help}"))
 }
 
-/// The operation that a name means in every model: its id in the first, and of each other that in it if it is another.
+/// Returns the operation that a name selects in every model: its id in the first and, for each other model, its id
+/// there if that is different.
 ///
 /// # Errors
-/// As of two models, of the first pair that does not share one.
+/// As for two models, for the first pair that does not share one.
 pub(crate) fn operation_of_all(
     name: &str,
     chosen: &[Chosen],
 ) -> Result<(OperationId, Vec<Option<OperationId>>), Failure> {
     let (first, others) = chosen.split_first().expect("two models or more");
-    // A name that is the first model's own, or the id of a later one.
+    // The name is either the first model's own, or the id of a later one.
     let mut tried = others.iter().map(|other| operations(name, [first, other]));
     let id = match tried.next().expect("two models or more") {
         Ok((id, _)) => id,
@@ -143,7 +147,7 @@ pub(crate) fn operation_of_all(
     Ok((id.clone(), others.iter().map(of).collect::<Result<_, _>>()?))
 }
 
-/// Gives an operation of a model the id of its counterpart in another.
+/// Gives an operation of a model the id of its counterpart in another model.
 pub(crate) fn rename(model: &mut Model, from: &OperationId, to: &OperationId) {
     let Some(mut operation) = model.operations.get(from).cloned() else { return };
     operation.id = to.clone();

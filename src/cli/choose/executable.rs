@@ -1,4 +1,4 @@
-//! How this program is started again.
+//! How this program starts itself again.
 
 use std::{
     env,
@@ -8,18 +8,18 @@ use std::{
     sync::OnceLock,
 };
 
-/// What starts this program, where that is not the running executable.
+/// The command that starts this program, if it is not the running executable.
 static STARTED_BY: OnceLock<Vec<OsString>> = OnceLock::new();
 
-/// Makes this program, with these first arguments, the one that is started again, unless another one is.
+/// Sets the program, and its first arguments, that is started again, unless one is set already.
 pub(crate) fn started_by(program: Vec<OsString>) {
     let _ = STARTED_BY.set(program);
 }
 
-/// A command that starts this program once more, without arguments but those that [`started_by`] named.
+/// Returns a command that starts this program once more, with no arguments except those given to [`started_by`].
 ///
-/// `MXPROBE_EXE` names another one. Where a dynamic loader was called with the program as its argument
-/// (`ld.so --library-path DIR mxprobe …`), the same loader is called with the same options.
+/// `MXPROBE_EXE` overrides the program. If a dynamic loader was called with the program as its argument (`ld.so
+/// --library-path DIR mxprobe …`), the same loader is called with the same options.
 pub(crate) fn this_program() -> Command {
     if let Some(program) = env::var_os("MXPROBE_EXE").filter(|program| !program.is_empty()) {
         return Command::new(program);
@@ -41,7 +41,7 @@ fn own_path() -> PathBuf {
     env::current_exe().unwrap_or_else(|_| "mxprobe".into())
 }
 
-/// The loader's own words and the program's path, if the running file is a loader.
+/// Returns the loader's own arguments and the program's path, if the running file is a loader.
 #[cfg(target_os = "linux")]
 fn through_loader() -> Option<Vec<OsString>> {
     use std::os::unix::ffi::OsStrExt;

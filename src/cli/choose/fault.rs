@@ -1,7 +1,8 @@
-//! Devices that fail, so that what becomes of it can be tested: `fault:NAME:MODEL`.
+//! Devices that fail, to test how failures are handled: `fault:NAME:MODEL`.
 //!
-//! The names are those of the conformance suite's wrong devices, and what only a process of its own can be asked to do:
-//! `exit-0`, `exit-1`, `rubbish`, `babble`. `fault:able` has every ability and does not fail. With `MXPROBE_FAULT_ONLY=GLOB` only operations that match are wrong.
+//! The names are those of the conformance suite's wrong devices, and of faults that need a process of their own:
+//! `exit-0`, `exit-1`, `rubbish`, `babble`. `fault:able` has every ability and does not fail. With
+//! `MXPROBE_FAULT_ONLY=GLOB` only matching operations are wrong.
 
 use std::io::{self, Write};
 
@@ -13,13 +14,13 @@ use mxprobe_conformance::FaultBackend as Wrong;
 
 use crate::session;
 
-/// The backend of the devices that fail.
+/// The backend of failing devices.
 pub(crate) struct FaultBackend;
 
-/// What a driver does to the process that it is loaded into.
+/// A fault that affects the process into which a driver is loaded.
 #[derive(Clone, Copy)]
 enum Process {
-    /// Ends it, with an exit code.
+    /// Ends the process, with an exit code.
     Exit(i32),
     /// Writes rubbish on standard output before each result.
     Rubbish,
@@ -34,7 +35,8 @@ const PROCESS: [(&str, Process); 4] = [
     ("babble", Process::Babble),
 ];
 
-/// Bytes that are no answer and no text, the beginning of an answer among them, and no end of the last line.
+/// Bytes that are neither an answer nor text; they include the beginning of an answer, and the last line is not
+/// terminated.
 const RUBBISH: &[u8] =
     b"\n{\"probed\":{\"report\":\n\xff\xfe\0\x1b[2J[[[[[[[[{{{{\n{}\nnull\n{\"refused\":7}\n{\"probed\"";
 
@@ -82,12 +84,12 @@ enum Fault {
     OfProcess(Process),
 }
 
-/// A device of which some operations are wrong.
+/// A device with some wrong operations.
 struct FaultDevice {
     info: DeviceInfo,
     right: Box<dyn Device>,
     fault: Fault,
-    /// Which operations are wrong; all, if it does not say.
+    /// A pattern for the operations that are wrong; all if absent.
     only: Option<String>,
 }
 
@@ -97,7 +99,7 @@ impl FaultDevice {
         self.only.as_ref().is_none_or(|only| session::matches(only, &operation.id.to_string()))
     }
 
-    /// Who answers what the fault does not touch.
+    /// Returns the device that answers everything unaffected by the fault.
     fn behind(&self) -> &dyn Device {
         match &self.fault {
             Fault::OfDevice(wrong) => wrong.as_ref(),
@@ -152,7 +154,7 @@ impl Device for FaultDevice {
         self.behind().timing()
     }
 
-    /// Not there where executing a tile does something to the process.
+    /// `None` if executing a tile affects the process.
     fn screening(&self) -> Option<&dyn Screening> {
         match &self.fault {
             Fault::OfProcess(_) if self.only.is_none() => None,
@@ -166,7 +168,7 @@ impl Device for FaultDevice {
 }
 
 impl Matrices for FaultDevice {
-    /// `None` where the fault is what executing a tile does to the process.
+    /// Returns `None` if the fault is that executing a tile affects the process.
     fn multiply(&self, operation: &Operation, operands: &GemmOperands<'_>) -> Result<Option<Elements>, Error> {
         let of = |device: &dyn Device| device.matrices().map_or(Ok(None), |of| of.multiply(operation, operands));
         match &self.fault {
@@ -176,7 +178,7 @@ impl Matrices for FaultDevice {
         }
     }
 
-    /// `None` where the fault is what executing a tile does to the process.
+    /// Returns `None` if the fault is that executing a tile affects the process.
     fn dots(&self, operation: &Operation, operands: &DotOperands<'_>) -> Result<Option<Elements>, Error> {
         let of = |device: &dyn Device| device.matrices().map_or(Ok(None), |of| of.dots(operation, operands));
         match &self.fault {

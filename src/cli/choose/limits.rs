@@ -1,13 +1,13 @@
-//! When a command stops asking: the time a request may take, the time of the whole run, Ctrl-C.
+//! When a command stops asking: the time limit of a request, that of the whole run, and Ctrl-C.
 
 use std::time::{Duration, Instant};
 
 use crate::cli::io::interrupt::Interrupt;
 
-/// When a command stops asking.
+/// The limits after which a command stops asking.
 #[derive(Clone)]
 pub(crate) struct Limits {
-    /// How long a device in another process may take to answer one request.
+    /// The time limit for a device in another process to answer one request.
     pub(crate) request: Duration,
     budget: Option<(Duration, Instant)>,
     /// Ctrl-C.
@@ -20,13 +20,13 @@ impl Limits {
         Self { request, budget: budget.map(|budget| (budget, Instant::now() + budget)), interrupt }
     }
 
-    /// Why nothing more is asked, once the budget is spent.
+    /// Returns why nothing more is asked, once the budget is spent.
     pub(crate) fn spent(&self) -> Option<String> {
         let (budget, end) = self.budget?;
         (Instant::now() >= end).then(|| format!("the budget was spent ({} s)", budget.as_secs_f64()))
     }
 
-    /// Why a request is not waited for any longer.
+    /// Returns why the wait for a request must end, if it must.
     pub(crate) fn stop(&self) -> Option<String> {
         if self.interrupt.is_set() { Some("interrupted".to_owned()) } else { self.spent() }
     }

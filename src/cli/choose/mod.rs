@@ -1,4 +1,4 @@
-//! Which device, model and operation is meant, and how it is reached.
+//! Selects the device, model and operation, and determines how to reach the device.
 
 pub(super) mod catalog;
 pub(super) mod common;

@@ -1,14 +1,14 @@
-//! Which text a model was read from.
+//! The text from which a model was read.
 
 use crate::report::ListedDevice;
 use sha2::{Digest, Sha256};
 
-/// The property of a model that is a file: the SHA-256 of its text.
+/// The property of a model from a file: the SHA-256 of its text.
 pub(crate) const DIGEST: &str = "model_sha256";
 
-/// Says which text a model was read from, where its name is that of a file.
+/// Records the digest of the text from which a model was read, if its name is that of a file.
 pub(crate) fn sign(listed: &mut ListedDevice, name: &str) {
-    // What a file is, and what its variant, the model's own reader knows.
+    // Which part is the file and which the variant is decided as in the model's own reader.
     let file =
         name.rsplit_once('@').map_or(name, |(file, variant)| if variant.contains(['/', '.']) { name } else { file });
     if let Ok(text) = std::fs::read(file) {

@@ -1,4 +1,4 @@
-//! Models that a command asks for by name, where it takes no other device.
+//! Models named on the command line, for arguments that take no other device.
 
 use crate::report::ListedDevice;
 use mxprobe_models::Model;
@@ -8,17 +8,17 @@ use crate::cli::{
     failure::Failure,
 };
 
-/// A model, and what it lists as a device.
+/// A model, with its listing as a device.
 pub(crate) struct Chosen {
-    /// What it is called here, variant included: `h100`, `./mine.toml`.
+    /// The model's name, including the variant: `h100`, `./mine.toml`.
     pub(crate) name: String,
     /// The model.
     pub(crate) model: Model,
-    /// Its operations.
+    /// The model's operations.
     pub(crate) listed: ListedDevice,
 }
 
-/// Reads the model of a name, with or without `sim:` before it: a shipped one, a card, or a file.
+/// Reads a model by name, with or without the prefix `sim:`: a shipped one, a card, or a file.
 pub(crate) fn load(name: &str) -> Result<Model, Failure> {
     let bare = name.strip_prefix(MODELS).and_then(|rest| rest.strip_prefix(':')).unwrap_or(name);
     mxprobe_models::load(bare).map_err(|error| match names::nearest_model(bare) {
@@ -30,14 +30,14 @@ pub(crate) fn load(name: &str) -> Result<Model, Failure> {
     })
 }
 
-/// The model of a name, with or without `sim:` before it.
+/// Reads a model by name, with or without the prefix `sim:`, together with its listing.
 pub(crate) fn chosen(name: &str) -> Result<Chosen, Failure> {
     let prefix = format!("{MODELS}:");
     let bare = name.strip_prefix(&prefix).unwrap_or(name);
     let selector = format!("{prefix}{bare}");
     let (targets, _) = select::named(&[selector], &[], &Search::new(false, None, &[]))?;
     let [target] = targets.as_slice() else {
-        return Err(Failure::usage(format!("`{name}` means {} models", targets.len())).help("name one of them"));
+        return Err(Failure::usage(format!("`{name}` matches {} models", targets.len())).help("name one of them"));
     };
     let name = target.selector.strip_prefix(&prefix).unwrap_or(&target.selector).to_owned();
     let model = mxprobe_models::load(&name).map_err(Failure::usage)?;

@@ -15,10 +15,10 @@ use crate::cli::{
     failure::Failure,
 };
 
-/// The property of a model that was chosen by another name than its own: that name.
+/// The property for the name by which a model was chosen, if it is not the model's own.
 pub(crate) const CARD: &str = "card";
 
-/// What a selector without a backend says.
+/// Parses a selector without a backend.
 pub(super) fn without_backend(text: &str) -> Result<Selector, Failure> {
     let name = selector::unquoted(text);
     if name.ends_with(".json") {
@@ -31,9 +31,10 @@ pub(super) fn without_backend(text: &str) -> Result<Selector, Failure> {
     }
 }
 
-/// The hardware that is called so, else the model; `None` if there is neither. `found` are the devices of these backends.
+/// Returns the hardware with this name, or else the model; `None` if there is neither. `found` are the devices of
+/// `entries`.
 ///
-/// Of a device that several backends found, the first of them with operations has it.
+/// If several backends found a device, the first one with operations is used.
 pub(super) fn meant(name: &str, entries: &[&'static Entry], found: &[Found]) -> Result<Option<Vec<Target>>, Failure> {
     let called = |device: &DeviceRecord| {
         let is_name = |other: &str| other.eq_ignore_ascii_case(name);
@@ -62,7 +63,7 @@ pub(super) fn meant(name: &str, entries: &[&'static Entry], found: &[Found]) -> 
     }
 }
 
-/// A model, which was asked for by this name: its own or another, which stays in its title.
+/// Returns a model chosen by this name: its own, or another one, which is then part of its title.
 pub(super) fn model(entry: &'static Entry, model: &Model, name: &str, found: &Found) -> Result<Vec<Target>, Failure> {
     let selector = format!("{}:{}", entry.name, model.name);
     let listed = found.devices.iter().find(|listed| listed.device.selector == selector);
@@ -75,7 +76,7 @@ pub(super) fn model(entry: &'static Entry, model: &Model, name: &str, found: &Fo
     Ok(vec![target])
 }
 
-/// Nothing is called so.
+/// The error for an unknown name.
 pub(super) fn no_device(name: &str, entries: &[&'static Entry], found: &[Found]) -> Failure {
     if let Some(near) = nearest(name, registry::names()) {
         return Failure::usage(format!("no device `{name}`; did you mean `{near}:0`?"))
@@ -103,7 +104,7 @@ fn quoted(selector: &str) -> String {
     format!("`{selector}`")
 }
 
-/// The name of a model, an architecture or a card that is most like this one.
+/// Returns the name of a model, an architecture or a card that is closest to this one.
 pub(super) fn nearest_model(name: &str) -> Option<String> {
     let word: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
     let models = mxprobe_models::shipped().iter();

@@ -1,4 +1,4 @@
-//! Which operations are meant.
+//! Selects operations by name.
 
 use mxprobe_api::OperationId;
 
@@ -9,7 +9,7 @@ use crate::{
 
 use crate::cli::{choose::similar, failure::Failure};
 
-/// The one operation that a name means: an id, else an alias, else a pattern.
+/// Returns the one operation that a name selects: by id, or else by alias, or else by pattern.
 pub(crate) fn one_operation<'a>(name: &str, listed: &'a ListedDevice) -> Result<&'a OperationRecord, Failure> {
     if let Some(exact) = listed.operations.iter().find(|operation| operation.id.to_string() == name) {
         return Ok(exact);
@@ -31,7 +31,7 @@ pub(crate) fn line(operation: &OperationRecord) -> String {
     text
 }
 
-/// A name matches several operations, and one is wanted.
+/// The error for a name that matches several operations when one is needed.
 fn several_operations(name: &str, several: &[&OperationRecord]) -> Failure {
     let mut failure = Failure::usage(format!("`{name}` matches {} operations; name one", several.len()));
     for operation in several.iter().take(FEW) {
@@ -43,10 +43,10 @@ fn several_operations(name: &str, several: &[&OperationRecord]) -> Failure {
     failure.help("`--op` takes a whole id, as `mxprobe list -v` shows them")
 }
 
-/// How many operations an error lists.
+/// The maximum number of operations that an error lists.
 const FEW: usize = 6;
 
-/// No device has an operation of these names: why the name is wrong, or which operations there are.
+/// The error for names that no device has an operation for: why the name is wrong, or which operations there are.
 pub(crate) fn no_operation(patterns: &[String], listed: &[&ListedDevice]) -> Failure {
     let selectors: Vec<&str> = listed.iter().map(|listed| listed.device.selector.as_str()).collect();
     let selectors = selectors.join(", ");
@@ -72,7 +72,7 @@ pub(crate) fn no_operation(patterns: &[String], listed: &[&ListedDevice]) -> Fai
         (None, None) => format!("{selectors} has no operation {names}"),
     });
     for pattern in patterns {
-        // A malformed id has a better reason than that the device lacks it.
+        // The reason why an id is malformed is more helpful than that the device lacks it.
         if pattern.split('.').count() >= 5
             && !pattern.contains(['*', '?'])
             && let Err(error) = pattern.parse::<OperationId>()
@@ -98,7 +98,7 @@ pub(crate) fn no_operation(patterns: &[String], listed: &[&ListedDevice]) -> Fai
     )
 }
 
-/// The id or alias that is most like a name.
+/// Returns the id or alias that is most similar to a name.
 fn nearest(name: &str, known: &[&OperationRecord]) -> Option<String> {
     let ids: Vec<String> = known.iter().map(|operation| operation.id.to_string()).collect();
     let others = known.iter().flat_map(|operation| operation.aliases.iter().chain(&operation.instruction));
@@ -106,7 +106,7 @@ fn nearest(name: &str, known: &[&OperationRecord]) -> Option<String> {
     similar::nearest(name, lower.iter().map(String::as_str)).map(str::to_owned)
 }
 
-/// The formats that operations multiply, in words.
+/// Lists the formats that operations multiply.
 fn multiplied(known: &[&OperationRecord]) -> String {
     let formats: Vec<mxprobe_api::Format> =
         known.iter().flat_map(|operation| [operation.id.a, operation.id.b]).collect();

@@ -1,4 +1,4 @@
-//! What a run asks: which devices, which of their operations, and what has to be said about the choice.
+//! The plan of a run: the devices, their operations, and notes about the choice.
 
 use crate::{
     probes,
@@ -19,28 +19,28 @@ use crate::cli::{
     io::output,
 };
 
-/// The models that stand in for a device where there is none, the first that exists.
+/// The models that replace missing hardware; the first that exists is used.
 const STAND_INS: [&str; 2] = ["sim:v100", "sim:fma-chain"];
 
-/// What will be probed, and what has to be said about it.
+/// The devices to probe, with notes about the choice.
 pub(crate) struct Plan {
     pub(crate) targets: Vec<Target>,
     pub(crate) found: Vec<Found>,
     /// For standard error.
     pub(crate) notes: Vec<String>,
-    /// No device was found; a model stands in for one. For the report.
+    /// Set if no device was found and a model stands in. For the report.
     pub(crate) stand_in: Option<String>,
 }
 
-/// A device, what is asked of it, and the report that this is written into.
+/// A device, the operations to ask, and the report that receives the answers.
 pub(crate) struct Job {
-    /// The device; `None` where nothing is left to ask.
+    /// The device; `None` if nothing is left to ask.
     pub(crate) target: Option<Target>,
     pub(crate) operations: Vec<OperationRecord>,
     pub(crate) report: Report,
 }
 
-/// What a run that is not resumed asks.
+/// Plans a run that does not resume another.
 pub(crate) fn jobs(arguments: &Run, screen: Screen) -> Result<Vec<Job>, Failure> {
     arguments.probe.iter().try_for_each(|wanted| check_probe(wanted))?;
     let plan = plan(&arguments.devices, &arguments.op)?;
@@ -73,7 +73,7 @@ pub(crate) fn jobs(arguments: &Run, screen: Screen) -> Result<Vec<Job>, Failure>
     Ok(jobs)
 }
 
-/// A probe that matches nothing is a mistake, not an empty report.
+/// Checks a probe pattern: one that matches nothing is a mistake, not an empty report.
 fn check_probe(wanted: &str) -> Result<(), Failure> {
     session::patterns::check_probe(wanted).map_err(|error| {
         let names = probes::all().map(|probe| probe.name);
@@ -85,7 +85,7 @@ fn check_probe(wanted: &str) -> Result<(), Failure> {
     })
 }
 
-/// Which devices: those that are named; else every device of the backends that are named; else all hardware; else a
+/// Chooses the devices: the named ones, or else every device of the named backends, or else all hardware, or else a
 /// model.
 pub(crate) fn plan(devices: &Devices, operations: &[String]) -> Result<Plan, Failure> {
     let search = Search::of(devices, operations);
@@ -106,7 +106,7 @@ pub(crate) fn plan(devices: &Devices, operations: &[String]) -> Result<Plan, Fai
                 targets.push(Target::of_backend(entry, listed.clone()));
             } else {
                 notes.push(format!(
-                    "{} ({}) computes in software and is left out; `--device {}` probes it",
+                    "{} ({}) computes in software and is skipped; `--device {}` probes it",
                     device.selector, device.name, device.selector
                 ));
             }
@@ -122,7 +122,7 @@ pub(crate) fn plan(devices: &Devices, operations: &[String]) -> Result<Plan, Fai
             plan.stand_in = Some(words);
             plan.notes.extend(notes);
             plan.found = found;
-            // The scalar arithmetic of what is there is asked all the same.
+            // The scalar arithmetic of the devices that were found is asked nevertheless.
             targets.retain(|target| !target.listed.scalars.is_empty());
             targets.append(&mut plan.targets);
             plan.targets = targets;
@@ -131,7 +131,7 @@ pub(crate) fn plan(devices: &Devices, operations: &[String]) -> Result<Plan, Fai
     } else if entries.iter().any(|entry| entry.name == MODELS) {
         let plan = stand_in(&search)?;
         notes.push(format!(
-            "of the models, {} is probed; `--device sim:all` probes every one",
+            "only the model {} is probed; `--device sim:all` probes every one",
             plan.targets[0].selector
         ));
         targets.extend(plan.targets);
@@ -155,7 +155,7 @@ fn stand_in(search: &Search) -> Result<Plan, Failure> {
     Ok(Plan { targets, found, notes: Vec::new(), stand_in: None })
 }
 
-/// What was found, with the reasons of devices that have no operation.
+/// Adds to `found` the refusals of devices that have no operation.
 fn refused(listed: &[&crate::report::ListedDevice], found: &[Found]) -> Vec<Found> {
     let mut found = found.to_vec();
     for found in &mut found {

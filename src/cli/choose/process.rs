@@ -1,4 +1,4 @@
-//! This program, started as the process of a device, and others.
+//! Starts this program, or another one, as the process of a device.
 
 use std::{process::Command, sync::Arc, time::Duration};
 
@@ -10,10 +10,10 @@ use crate::cli::{
     io::output,
 };
 
-/// How long a backend may look for its devices.
+/// The time limit for a backend's discovery.
 const DISCOVERY: Duration = Duration::from_secs(30);
 
-/// What a backend finds in a process of its own.
+/// Discovers the devices of a backend in a process of its own.
 ///
 /// # Errors
 /// If that process does not start, dies or hangs.
@@ -21,15 +21,15 @@ pub(crate) fn discover(entry: &Entry) -> Result<crate::isolate::Found, Error> {
     program(DISCOVERY, false, || None).discover(Some(entry.name))
 }
 
-/// The description of a device that discovery does not list.
+/// Describes a device that discovery does not list.
 ///
 /// # Errors
-/// If there is none of this name, or the process does not start, dies or hangs.
+/// If no device has this name, or the process does not start, dies or hangs.
 pub(crate) fn describe(selector: &str) -> Result<crate::isolate::Described, Error> {
     program(DISCOVERY, false, || None).describe(selector)
 }
 
-/// This program, as the process of a device.
+/// Returns this program, as the process of a device.
 pub(super) fn program(
     limit: Duration,
     forward_stderr: bool,
@@ -43,7 +43,7 @@ pub(super) fn program(
     of(command, limit, forward_stderr, stop)
 }
 
-/// A program, as the process of a device.
+/// Returns a program, as the process of a device.
 pub(crate) fn of(
     command: impl Fn() -> Command + Send + Sync + 'static,
     limit: Duration,

@@ -1,4 +1,4 @@
-//! Programs from elsewhere that speak the device protocol: `exec:COMMAND ARGUMENTS`.
+//! External programs that speak the device protocol: `exec:COMMAND ARGUMENTS`.
 
 use std::{process::Command, sync::Arc, time::Duration};
 
@@ -17,14 +17,14 @@ use crate::cli::{
     failure::Failure,
 };
 
-/// How long a program may take to say what devices it has: it may have a framework to load.
+/// The time limit for a program to list its devices: it may have to load a framework.
 const DISCOVERY: Duration = Duration::from_secs(120);
 
-/// How many of a program's devices an error lists.
+/// The maximum number of a program's devices that an error lists.
 const MOST_LISTED: usize = 12;
 
 impl Program {
-    /// What starts it.
+    /// Returns a function that builds the command to start the program.
     pub(crate) fn starts(&self) -> impl Fn() -> Command + Send + Sync + use<> {
         starts(self.words.clone())
     }
@@ -38,13 +38,13 @@ fn starts(words: Vec<String>) -> impl Fn() -> Command + Send + Sync {
     }
 }
 
-/// That a selector names no program.
+/// The error for a selector without a command.
 pub(crate) fn no_command(text: &str) -> Failure {
     Failure::usage(format!("`{text}` names no program: the form is {PROGRAMS}:COMMAND ARGUMENTS"))
-        .help("`--device 'exec:python3 worker.py'`; what the program has to answer is in docs/protocol.md")
+        .help("for example `--device 'exec:python3 worker.py'`; docs/protocol.md describes the protocol")
 }
 
-/// What starts the program of a selector, if it is one of a program.
+/// Returns a function that builds the command of a selector's program, if the selector names a program.
 pub(crate) fn starts_of(
     selector: &str,
 ) -> Result<Option<impl Fn() -> Command + Send + Sync + 'static + use<>>, Failure> {
@@ -57,13 +57,14 @@ pub(crate) fn starts_of(
     Ok(Some(starts(words)))
 }
 
-/// The devices of a command, and what it says cannot be used. `[NAME]` before the command chooses one of its devices.
+/// Returns the devices of a command, and its refusals. `[NAME]` before the command chooses one of its devices.
 pub(crate) fn devices(command: &str, sizes: &Sizes) -> Result<(Vec<Target>, Vec<RefusalRecord>), Failure> {
     let (name, command) = chosen(command)?;
     let words = words(command)?;
     let of_program = |error: Error| {
-        Failure::no_device(format!("`{PROGRAMS}:{command}`: {error}"))
-            .help(format!("`mxprobe conformance --device '{PROGRAMS}:{command}'` says what a program has to answer"))
+        Failure::no_device(format!("`{PROGRAMS}:{command}`: {error}")).help(format!(
+            "`mxprobe conformance --device '{PROGRAMS}:{command}'` checks that a program follows the protocol"
+        ))
     };
     can_start(&words, command)?;
     let found = process::of(starts(words.clone()), DISCOVERY, false, || None).discover(None).map_err(of_program)?;
@@ -96,7 +97,7 @@ pub(crate) fn devices(command: &str, sizes: &Sizes) -> Result<(Vec<Target>, Vec<
     Err(failure)
 }
 
-/// The device that `[NAME]` before a command chooses, and the command.
+/// Splits `[NAME] COMMAND` into the chosen device, if any, and the command.
 fn chosen(text: &str) -> Result<(Option<&str>, &str), Failure> {
     let Some(rest) = text.strip_prefix('[') else { return Ok((None, text.trim())) };
     match rest.split_once(']') {
@@ -105,16 +106,16 @@ fn chosen(text: &str) -> Result<(Option<&str>, &str), Failure> {
     }
 }
 
-/// The words of a command, as a shell would split it.
+/// Splits a command into words, as a shell would.
 pub(crate) fn words(command: &str) -> Result<Vec<String>, Failure> {
     match shlex::split(command) {
         Some(words) if !words.is_empty() => Ok(words),
         Some(_) => Err(no_command(&format!("{PROGRAMS}:{command}"))),
-        None => Err(Failure::usage(format!("`{PROGRAMS}:{command}` has a quote that is not closed, or a lone `\\`"))),
+        None => Err(Failure::usage(format!("`{PROGRAMS}:{command}` has an unclosed quote, or a trailing `\\`"))),
     }
 }
 
-/// That there is a program of this name: a mistake of who types is not the device's.
+/// Checks that the program exists, so that a typing mistake is not reported as a failure of the device.
 fn can_start(words: &[String], command: &str) -> Result<(), Failure> {
     let program = std::path::Path::new(&words[0]);
     let is_there = if program.components().count() > 1 {
@@ -128,7 +129,8 @@ fn can_start(words: &[String], command: &str) -> Result<(), Failure> {
     if is_there {
         return Ok(());
     }
-    let place = if program.components().count() > 1 { "there is no such file" } else { "it is in no folder of PATH" };
+    let place =
+        if program.components().count() > 1 { "the file does not exist" } else { "it is not in any directory of PATH" };
     Err(Failure::usage(format!("`{PROGRAMS}:{command}`: the program `{}` cannot be started: {place}", words[0])))
 }
 

@@ -17,38 +17,38 @@ use crate::cli::choose::{
 /// A device that can be asked.
 pub(crate) struct Reached {
     pub(crate) device: Arc<dyn Device>,
-    /// How its process has fared, if it has one of its own.
+    /// The health of its process, if it has one of its own.
     health: Option<Health>,
-    /// It is a model of this process.
+    /// Whether it is a model in this process.
     is_model: bool,
 }
 
 impl Reached {
-    /// Why nothing more is asked of the device, if so.
+    /// Returns why the device is asked nothing more, if it is not.
     fn gave_up(&self) -> Option<String> {
         self.health.as_ref().and_then(Health::gave_up)
     }
 
-    /// The device as a session asks it.
+    /// Converts the device into the form that a session uses.
     pub(crate) fn asked(self) -> Asked {
         let device = self.device.clone();
         Asked { device, several: self.is_model, gave_up: Arc::new(move || self.gave_up()) }
     }
 }
 
-/// Whether devices of hardware are reached through a process of their own, and who hears what it says.
+/// Whether hardware devices are reached through a process of their own, and whether its messages are forwarded.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Isolation {
-    /// Models never are: they do not crash. Other programs always are.
+    /// Whether hardware gets its own process. Models never do, since they do not crash; other programs always do.
     pub(crate) wanted: bool,
-    /// Standard error of that process is forwarded.
+    /// Whether standard error of that process is forwarded.
     pub(crate) forward_stderr: bool,
 }
 
 /// Opens a device.
 ///
 /// # Errors
-/// If it is not there any more, or its process does not start or does not answer.
+/// If it has disappeared, or its process does not start or does not answer.
 pub(crate) fn reach(target: &Target, isolation: Isolation, limits: &Limits) -> Result<Reached, Error> {
     let stop = limits.clone();
     let stop = move || stop.stop();

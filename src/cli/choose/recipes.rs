@@ -1,4 +1,4 @@
-//! Recipes that a command asks for: `NAME[@CASE][,NUMBER=4]`, a shipped recipe or a file.
+//! Recipes named on the command line: `NAME[@CASE][,NUMBER=4]`, a shipped recipe or a file.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -10,16 +10,16 @@ use mxprobe_models::{
 
 use crate::cli::{failure::Failure, io::npy};
 
-/// What stands before a recipe where models and devices are named too.
+/// The prefix of recipes where models and devices can be named too.
 pub(crate) const PREFIX: &str = "recipe:";
 
-/// A recipe, and what was said beside its name.
+/// A recipe with its case and parameters.
 pub(crate) struct Chosen {
-    /// All that was said.
+    /// The full text of the argument, without the prefix.
     pub(crate) name: String,
     /// The recipe.
     pub(crate) recipe: Recipe,
-    /// Its model.
+    /// The recipe's model.
     pub(crate) model: Model,
     /// The name of a case.
     case: Option<String>,
@@ -51,16 +51,16 @@ pub(crate) fn chosen(text: &str) -> Result<Chosen, Failure> {
 }
 
 impl Chosen {
-    /// The operations of the case that was named, or of all.
+    /// Returns the operations of the named case, or of all cases.
     pub(crate) fn operations(&self) -> Vec<&OperationId> {
         self.recipe.operations(self.case.as_deref())
     }
 
-    /// The operation that is named, or the only one.
+    /// Returns the named operation, or the only one.
     pub(crate) fn operation(&self, op: Option<&str>) -> Result<OperationId, Failure> {
         let known = self.operations();
         if known.is_empty() {
-            // That there is no such case is said with the cases that there are.
+            // The error for a missing case lists the existing cases.
             return self.case((0, 0, 0), None).map(|case| case.operations[0].clone());
         }
         let listed = || known.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
@@ -75,32 +75,32 @@ impl Chosen {
         found.ok_or_else(|| Failure::usage(format!("`--op {op}`: {} is for {}", self.name, listed())))
     }
 
-    /// The case for a shape.
+    /// Returns the case for a shape.
     pub(crate) fn case(&self, shape: (usize, usize, usize), operation: Option<&OperationId>) -> Result<&Case, Failure> {
         self.recipe.case_for(self.case.as_deref(), operation, shape).map_err(Failure::usage)
     }
 
-    /// The program for an element of k products, of any shape.
+    /// Returns the program for an element with k products, for any shape.
     pub(crate) fn program_of_element(&self, id: &OperationId, k: usize) -> Result<Program, Failure> {
         let case = self.recipe.case_of_element(self.case.as_deref(), Some(id), k).map_err(Failure::usage)?;
         Program::new(&self.recipe, &self.model, case, id, &self.parameters).map_err(Failure::usage)
     }
 
-    /// The program for a shape.
+    /// Returns the program for a shape.
     pub(crate) fn program(&self, id: &OperationId, shape: (usize, usize, usize)) -> Result<Program, Failure> {
         let case = self.case(shape, Some(id))?;
         Program::new(&self.recipe, &self.model, case, id, &self.parameters).map_err(Failure::usage)
     }
 }
 
-/// What is given for the inputs of a case: numbers, bits in hexadecimal, or NumPy files.
+/// Parses the values given for the inputs of a case: numbers, bits in hexadecimal, or NumPy files.
 pub(crate) fn inputs(case: &Case, given: &[(String, String)]) -> Result<BTreeMap<String, Elements>, Failure> {
     let one = |(name, text): &(String, String)| Ok((name.clone(), input(case.inputs.get(name), name, text)?));
     given.iter().map(one).collect()
 }
 
 fn input(input: Option<&Input>, name: &str, text: &str) -> Result<Elements, Failure> {
-    // A name that the case lacks is refused with those that it has.
+    // A name that the case lacks is rejected later, with the names that it has.
     let Some(input) = input else { return Ok(Elements::zeros(Format::F32, 0)) };
     let format = input.format;
     if text.ends_with(".npy") {

@@ -1,12 +1,12 @@
-//! The one place that names the backends.
+//! The registry: the only place that names the backends.
 
 use std::sync::OnceLock;
 
 use mxprobe_api::{Backend, Device, Error};
 
-/// The backends of a program: those of this crate's features, and others.
+/// The backends of a program: those enabled by this crate's features, and others.
 ///
-/// A program of three lines has every command for the devices of a backend that lives elsewhere:
+/// For a backend in another crate, a program of three lines provides every command:
 ///
 /// ```no_run
 /// # #[derive(Default)]
@@ -27,11 +27,11 @@ pub struct Backends {
 /// A backend of this program.
 #[derive(Debug)]
 pub(crate) struct Entry {
-    /// The word that selects it.
+    /// The word that selects the backend.
     pub(crate) name: &'static str,
-    /// Its devices are reached through drivers or instructions that may hang or crash.
+    /// Whether its devices are reached through drivers or instructions that may hang or crash.
     pub(crate) isolated: bool,
-    /// Only there when it is asked for by name.
+    /// Whether the backend is available only by name.
     pub(crate) hidden: bool,
     make: fn() -> Box<dyn Backend>,
 }
@@ -39,7 +39,7 @@ pub(crate) struct Entry {
 static ENTRIES: OnceLock<Vec<Entry>> = OnceLock::new();
 
 impl Backends {
-    /// Those that the features of this crate include, in the order in which devices are listed.
+    /// Returns the backends enabled by this crate's features, in the order in which devices are listed.
     #[must_use]
     pub fn included() -> Self {
         let entries = vec![
@@ -68,11 +68,11 @@ impl Backends {
         Self { entries }
     }
 
-    /// Adds a backend, whose devices are listed after those of the others but models. They are reached from a process of
-    /// their own with a time limit, as all hardware is: `make` is called there too.
+    /// Adds a backend, whose devices are listed after those of the others but before models. As with all hardware, they
+    /// are reached from a process of their own, with a time limit: `make` is called in that process too.
     ///
     /// # Panics
-    /// If there is a backend of this name already.
+    /// If a backend with this name already exists.
     #[must_use]
     pub fn register(mut self, make: fn() -> Box<dyn Backend>) -> Self {
         let name = make().name();
@@ -82,19 +82,19 @@ impl Backends {
         self
     }
 
-    /// Makes them those of this process, unless it has some already.
+    /// Makes these the backends of this process, unless some are installed already.
     pub(crate) fn install(self) {
         let Self { entries } = self;
         ENTRIES.get_or_init(|| entries);
     }
 }
 
-/// Every backend, in the order in which devices are listed.
+/// Returns every backend, in the order in which devices are listed.
 pub(crate) fn entries() -> &'static [Entry] {
     ENTRIES.get_or_init(|| Backends::included().entries)
 }
 
-/// Backends that this program was built without; the cargo feature of its name adds each.
+/// The backends that this program was built without; the cargo feature of the same name adds each.
 pub(crate) const LEFT_OUT: &[&str] = &[
     #[cfg(not(feature = "cpu"))]
     "cpu",
@@ -110,20 +110,20 @@ pub(crate) const LEFT_OUT: &[&str] = &[
 pub(crate) const MODELS: &str = "sim";
 
 impl Entry {
-    /// The entry of a name.
+    /// Returns the entry with a name.
     pub(crate) fn named(name: &str) -> Option<&'static Self> {
         entries().iter().find(|entry| entry.name == name)
     }
 
-    /// The backend itself.
+    /// Creates the backend.
     pub(crate) fn backend(&self) -> Box<dyn Backend> {
         (self.make)()
     }
 
-    /// Opens the device of an exact selector, in this process.
+    /// Opens the device with an exact selector, in this process.
     ///
     /// # Errors
-    /// If there is no such device, or it cannot be opened.
+    /// If the device does not exist or cannot be opened.
     pub(crate) fn open(&self, selector: &str) -> Result<Box<dyn Device>, Error> {
         let backend = self.backend();
         let name = selector.strip_prefix(self.name).and_then(|rest| rest.strip_prefix(':')).unwrap_or(selector);
@@ -138,7 +138,7 @@ impl Entry {
     }
 }
 
-/// The names of the backends that are not hidden.
+/// Returns the names of the backends that are not hidden.
 pub(crate) fn names() -> Vec<&'static str> {
     entries().iter().filter(|entry| !entry.hidden).map(|entry| entry.name).collect()
 }

@@ -1,4 +1,4 @@
-//! Which devices and operations are meant.
+//! Selects devices and operations from their names.
 
 use crate::{
     isolate::Described,
@@ -53,17 +53,17 @@ fn no_backend(name: &str) -> Failure {
     not_among(name, registry::LEFT_OUT)
 }
 
-/// The same in a program that was built without some backends.
+/// Like [`no_backend`], with an explicit list of the backends that this program was built without.
 fn not_among(name: &str, left_out: &[&str]) -> Failure {
     if left_out.contains(&name) {
         return Failure::usage(format!("this program was built without the backend `{name}`"))
             .help(format!("its cargo feature adds it: `cargo build --release --features {name}`"));
     }
-    Failure::usage(format!("there is no backend `{name}`; the backends are {}", registry::names().join(", ")))
+    Failure::usage(format!("no backend `{name}`; the backends are {}", registry::names().join(", ")))
         .help("`mxprobe list` shows what each backend finds on this machine")
 }
 
-/// The backends that `--backend` names; all that are not hidden, if it names none.
+/// Returns the backends named by `--backend`; all that are not hidden if it names none.
 pub(crate) fn entries(names: &[String]) -> Result<Vec<&'static Entry>, Failure> {
     if names.is_empty() {
         return Ok(registry::entries().iter().filter(|entry| !entry.hidden).collect());
@@ -78,7 +78,7 @@ pub(crate) fn entries(names: &[String]) -> Result<Vec<&'static Entry>, Failure> 
     Ok(entries)
 }
 
-/// The devices that `--device` names, in that order and each once, and what was found on the way.
+/// Returns the devices named by `--device`, in that order and without duplicates, and everything found on the way.
 pub(crate) fn named(
     selectors: &[String],
     backends: &[String],
@@ -95,8 +95,8 @@ pub(crate) fn named(
             Selector::Name(_) => false,
         };
         if of_another && !backends.is_empty() {
-            return Err(Failure::usage(format!("`{text}` is no device of the backend that `--backend` asks for"))
-                .help("leave out `--backend`: a device already names its backend"));
+            return Err(Failure::usage(format!("`{text}` is not a device of the backend given with `--backend`"))
+                .help("omit `--backend`: a device already names its backend"));
         }
         parsed.push((text, selector));
     }
@@ -148,7 +148,7 @@ pub(crate) fn named(
             }
         }
     }
-    // Backends that were only looked through for a name have nothing to say.
+    // Backends that were only searched for a bare name are not reported.
     let has_selector = |found: &Found| {
         parsed.iter().any(|(_, selector)| match selector {
             Selector::All => found.backend != MODELS,
@@ -160,19 +160,19 @@ pub(crate) fn named(
     found.extend(of_programs);
     if search.sizes.shape.is_some() && !targets.iter().any(Target::has_free_sizes) {
         let names: Vec<&str> = targets.iter().map(|target| target.selector.as_str()).collect();
-        return Err(Failure::usage(format!("`--shape`: {} has no operation of free sizes", names.join(", ")))
+        return Err(Failure::usage(format!("`--shape`: {} has no operation with free sizes", names.join(", ")))
             .help("`--op` chooses among the operations of a device; `mxprobe list -v` shows them"));
     }
     Ok((targets, found))
 }
 
-/// The devices or the model that a name means, as `--device` takes it; `None` if nothing is called so.
+/// Returns the devices or the model that a name selects, in the syntax of `--device`; `None` if nothing has that name.
 ///
-/// A name without a backend (`h100`, `RTX 4090`) is that of hardware which is here, else of a model. `all` and `cuda` mean
-/// several devices.
+/// A name without a backend (`h100`, `RTX 4090`) selects hardware on this machine, or else a model. `all` and `cuda`
+/// select several devices.
 ///
 /// # Errors
-/// If the name means one of several devices, or a device or a model file that cannot be used.
+/// If the name matches several devices but must match one, or selects a device or a model file that cannot be used.
 pub(crate) fn find(name: &str, search: &Search) -> Result<Option<Vec<Target>>, Failure> {
     match parse(name)? {
         Selector::Name(bare) => {
@@ -235,7 +235,7 @@ pub(super) fn resolve(
     }
 }
 
-/// A device that discovery does not list.
+/// Opens and describes a device that discovery does not list.
 fn describe(entry: &Entry, name: &str, isolate: bool) -> Result<Described, Error> {
     if entry.isolated && isolate {
         return process::describe(&format!("{}:{name}", entry.name));
@@ -243,7 +243,8 @@ fn describe(entry: &Entry, name: &str, isolate: bool) -> Result<Described, Error
     entry.backend().open(name).map(|device| Described::of(device.as_ref()))
 }
 
-/// The devices that a name may mean: by selector or alias, else by a part of the device's name. Case is ignored.
+/// Returns the devices that a name may select: by selector or alias, or else by a part of the device's name. Case is
+/// ignored.
 fn matching(backend: &str, name: &str, devices: &[&DeviceRecord]) -> Vec<usize> {
     let selector = format!("{backend}:{name}");
     let exact = |device: &DeviceRecord| {
@@ -254,7 +255,7 @@ fn matching(backend: &str, name: &str, devices: &[&DeviceRecord]) -> Vec<usize> 
         devices.iter().enumerate().filter(|(_, device)| test(device)).map(|(at, _)| at).collect()
     };
     let found = all(&exact);
-    // An index that is not there is not a part of somebody's name.
+    // An index without a device must not match a digit in some device's name.
     let is_part = !name.is_empty() && !name.bytes().all(|byte| byte.is_ascii_digit()) && !is_path(name);
     if !found.is_empty() || !is_part {
         return found;
@@ -262,7 +263,7 @@ fn matching(backend: &str, name: &str, devices: &[&DeviceRecord]) -> Vec<usize> 
     let part = name.to_lowercase();
     all(&|device| {
         let name = device.name.to_lowercase();
-        // Of a model whole words are wanted: `h10` is no part of H100.
+        // For models, only whole words match: `h10` does not match H100.
         let is_border = |letter: Option<char>| letter.is_none_or(|letter| !letter.is_alphanumeric());
         name.match_indices(&part).any(|(at, _)| {
             let (before, after) = (name[..at].chars().next_back(), name[at + part.len()..].chars().next());
@@ -271,7 +272,7 @@ fn matching(backend: &str, name: &str, devices: &[&DeviceRecord]) -> Vec<usize> 
     })
 }
 
-/// No device can be used: the reasons, and what can be done.
+/// The error that no device can be used, with the reasons and a remedy.
 pub(crate) fn no_usable(found: &[Found], asked: &str) -> Failure {
     let mut failure = Failure::no_device(format!("no usable device for {asked}"));
     let mut help = None;
@@ -290,7 +291,7 @@ pub(crate) fn no_usable(found: &[Found], asked: &str) -> Failure {
 
 /// A refusal in one line.
 pub(crate) fn reason(backend: &str, refusal: &RefusalRecord) -> String {
-    // Where the reason, or the backend's own name, says what it is about, it is not said twice.
+    // If the reason, or the backend's own name, already says what was refused, it is not repeated.
     if refusal.reason.starts_with(&refusal.what) || refusal.what.eq_ignore_ascii_case(backend) {
         format!("{backend}: {}", refusal.reason)
     } else {
@@ -325,7 +326,7 @@ mod tests {
         let left_out = format!("{:?}", not_among("wgpu", &["cpu", "wgpu"]));
         assert!(left_out.contains("this program was built without the backend `wgpu`"), "{left_out}");
         assert!(left_out.contains("`cargo build --release --features wgpu`"), "{left_out}");
-        assert_eq!(not_among("nope", &["wgpu"]).to_string().find("there is no backend `nope`; "), Some(0));
+        assert_eq!(not_among("nope", &["wgpu"]).to_string().find("no backend `nope`; "), Some(0));
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! Suggestions for unknown names.
 
-/// Suggestions beyond this many are noise.
+/// The maximum number of suggestions; more would be noise.
 const MOST: usize = 3;
 
-/// Of these names the ones that are most like a word, the nearest first: few letters differ, or the word is a part of the
-/// name, whatever the case. Nothing for an empty word.
+/// Returns the names that are most similar to a word, the closest first: those that differ in a few letters, or contain
+/// the word, ignoring case. Empty for an empty word.
 pub(crate) fn similar<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
     let word = word.to_lowercase();
     let rank = |name: &'a str| {
@@ -23,8 +23,8 @@ pub(crate) fn similar<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) 
     found.into_iter().map(|(_, name)| name).take(MOST).collect()
 }
 
-/// Of these names the one that is most like a word, if any is: the fewest letters differ, and of those the most at its
-/// beginning are the same.
+/// Returns the name that is most similar to a word, if any is: the one with the fewest differing letters and, among
+/// those, the longest common beginning.
 pub(crate) fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word = word.to_lowercase();
     let allowed = word.chars().count().div_ceil(4).min(3);
@@ -39,7 +39,7 @@ pub(crate) fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) 
     names.into_iter().filter_map(rank).min().map(|(.., name)| name)
 }
 
-/// The end of an error about an unknown name: the suggestions as a question. `None` if there are none.
+/// Phrases suggestions as a question, for the end of an error about an unknown name. `None` if there are none.
 pub(crate) fn did_you_mean(found: &[&str]) -> Option<String> {
     let quoted: Vec<String> = found.iter().map(|name| format!("`{name}`")).collect();
     match quoted.split_last()? {

@@ -1,4 +1,4 @@
-//! A device that was chosen, and who has it.
+//! A chosen device and its origin.
 
 use std::sync::Arc;
 
@@ -12,31 +12,31 @@ use crate::cli::{
     failure::Failure,
 };
 
-/// The word that stands before the colon where a device is another program's.
+/// The backend name in selectors of devices of other programs.
 pub(crate) const PROGRAMS: &str = "exec";
 
-/// How devices are looked for.
+/// Options for device discovery.
 #[derive(Clone, Debug)]
 pub(crate) struct Search {
-    /// Backends look for their devices in processes of their own.
+    /// Whether backends discover their devices in processes of their own.
     pub(crate) isolate: bool,
-    /// What sizes operations get that leave them open.
+    /// The sizes given to operations that leave them open.
     pub(crate) sizes: Sizes,
 }
 
 impl Search {
-    /// Sizes are those of a shape, and of what `--op` names by whole ids.
+    /// Takes the sizes from a shape, and from the whole ids among `--op`.
     pub(crate) fn new(isolate: bool, shape: Option<Shape>, operations: &[String]) -> Self {
         let ids = operations.iter().filter_map(|name| name.parse().ok()).collect();
         Self { isolate, sizes: Sizes { shape, ids } }
     }
 
-    /// As the arguments of a command with several devices say it, where `--op` says this.
+    /// Builds the options from the arguments of a command with several devices and its `--op`.
     pub(crate) fn of(devices: &Devices, operations: &[String]) -> Self {
         Self::new(!devices.no_isolation, devices.shape, operations)
     }
 
-    /// The same for a command with one device.
+    /// Builds the options from the arguments of a command with one device.
     pub(crate) fn by(reach: &Reach, operations: &[String]) -> Self {
         Self::new(!reach.no_isolation, reach.shape, operations)
     }
@@ -45,15 +45,15 @@ impl Search {
 /// A device that was chosen.
 #[derive(Clone)]
 pub(crate) struct Target {
-    /// Who has it.
+    /// The origin of the device.
     pub(crate) origin: Origin,
-    /// What opens it.
+    /// The selector that opens it.
     pub(crate) selector: String,
-    /// What it is.
+    /// Its entry in a listing.
     pub(crate) listed: ListedDevice,
 }
 
-/// Who has a device.
+/// The origin of a device.
 #[derive(Clone)]
 pub(crate) enum Origin {
     /// A backend of this program.
@@ -67,16 +67,16 @@ pub(crate) enum Origin {
 pub(crate) struct Program {
     /// The program and its arguments.
     pub(crate) words: Vec<String>,
-    /// What the program calls the device.
+    /// The program's name for the device.
     pub(crate) device: String,
-    /// What sizes its operations get that leave them open.
+    /// The sizes given to its operations that leave them open.
     pub(crate) sizes: Sizes,
-    /// Whether there are such.
+    /// Whether there are such operations.
     pub(crate) has_free_sizes: bool,
 }
 
 impl Target {
-    /// Whether some of its operations get their sizes from who asks.
+    /// Whether some of its operations get their sizes from the caller.
     pub(crate) fn has_free_sizes(&self) -> bool {
         matches!(&self.origin, Origin::Program(program) if program.has_free_sizes)
     }
@@ -94,7 +94,7 @@ impl Target {
         self.backend() == MODELS
     }
 
-    /// The model, where the device is one.
+    /// Returns the model, if the device is one.
     pub(crate) fn model(&self) -> Result<Option<Model>, Failure> {
         if !self.is_model() {
             return Ok(None);

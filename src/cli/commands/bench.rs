@@ -1,4 +1,4 @@
-//! `bench`: how fast.
+//! `bench`: measures throughput.
 
 use std::{
     path::PathBuf,
@@ -79,7 +79,7 @@ pub(crate) fn bench(arguments: &Bench, screen: Screen) -> Outcome {
     })
 }
 
-/// Where each device's JSON goes.
+/// Returns the file for each device's JSON, if any.
 fn places(arguments: &Bench, targets: &[Target]) -> Result<Vec<Option<PathBuf>>, Failure> {
     let Some(out) = &arguments.out else { return Ok(vec![None; targets.len()]) };
     if out.is_dir() {
@@ -92,11 +92,11 @@ fn places(arguments: &Bench, targets: &[Target]) -> Result<Vec<Option<PathBuf>>,
     output::is_for_json(out)?;
     if targets.len() > 1 {
         return Err(Failure::usage(format!(
-            "`{}` is one file, and there are {} devices",
+            "`{}` is one file, but there are {} devices",
             out.display(),
             targets.len()
         ))
-        .help("give a directory that exists, or one device"));
+        .help("give an existing directory, or one device"));
     }
     Ok(vec![Some(out.clone())])
 }

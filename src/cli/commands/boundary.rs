@@ -1,4 +1,4 @@
-//! The smallest shape at which a recipe changes, between two shapes that differ along one dimension.
+//! The smallest shape at which a recipe changes, between two shapes that differ in one dimension.
 
 use crate::identify::{Found, GemmEffort, explains};
 use mxprobe_api::{Device, Operation, OperationId, Shape};
@@ -9,22 +9,22 @@ use crate::cli::{
     failure::Failure,
 };
 
-/// Where the recipe of one shape ceases to explain the product, on the way to another shape.
+/// The point where the recipe of one shape ceases to explain the product, on the way to another shape.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Boundary {
-    /// The two shapes, of which the first is the smaller.
+    /// The two shapes, the smaller one first.
     from: String,
     to: String,
     /// The largest shape found that the recipe of `from` explains.
     #[serde(skip_serializing_if = "Option::is_none")]
     last: Option<String>,
-    /// The next one, which it does not; none if it explains `to`.
+    /// The next shape, which it does not explain; absent if it explains `to`.
     #[serde(skip_serializing_if = "Option::is_none")]
     first: Option<String>,
     /// Whether the recipe of `to` explains `first`: if not, the recipe changes more than once.
     #[serde(skip_serializing_if = "Option::is_none")]
     explained_by_to: Option<bool>,
-    /// Why a shape between them could not be asked, if so.
+    /// Why a shape between them could not be asked, if one could not.
     #[serde(skip_serializing_if = "Option::is_none")]
     failed: Option<String>,
 }
@@ -34,19 +34,19 @@ fn sizes(shape: Shape) -> [u32; 3] {
     [shape.m, shape.n, shape.k]
 }
 
-/// A shape as it is written.
+/// Formats a shape.
 pub(super) fn text(shape: Shape) -> String {
     format!("{}x{}x{}", shape.m, shape.n, shape.k)
 }
 
-/// The one dimension in which two shapes differ, if it is one.
+/// Returns the one dimension in which two shapes differ, if it is only one.
 fn dimension(one: Shape, other: Shape) -> Option<usize> {
     let differ = |at: &usize| sizes(one)[*at] != sizes(other)[*at];
     let mut dimensions = (0..3).filter(differ);
     dimensions.next().filter(|_| dimensions.next().is_none())
 }
 
-/// A question about one shape after another.
+/// A question about a sequence of shapes.
 pub(super) struct Bisection<'a> {
     pub(super) open: &'a Open<'a>,
     pub(super) id: &'a OperationId,
@@ -54,8 +54,8 @@ pub(super) struct Bisection<'a> {
 }
 
 impl Bisection<'_> {
-    /// Bisects between two shapes, each with its recipe: assumes that what a recipe explains is without gaps. `None` if they
-    /// differ in more than one dimension; the inner `None` if an interruption came.
+    /// Bisects between two shapes, each with its recipe, assuming that the shapes a recipe explains have no gaps.
+    /// `None` if they differ in more than one dimension; the inner `None` if interrupted.
     pub(super) fn between(
         &self,
         one: (Shape, &Found),
@@ -73,7 +73,7 @@ impl Bisection<'_> {
         let mut found =
             Boundary { from: text(low), to: text(high), last: None, first: None, explained_by_to: None, failed: None };
         let mut ask = |recipe: &Found, shape: Shape| -> Result<Option<Result<bool, String>>, Failure> {
-            progress(&format!("whether the recipe of another shape explains {}", text(shape)));
+            progress(&format!("checking whether the recipe of another shape explains {}", text(shape)));
             let (recipe, effort) = (recipe.clone(), self.effort);
             let ask = move |device: &dyn Device, operation: &Operation, progress: &dyn Fn(&str)| {
                 explains(device, operation, &recipe, effort, progress)
@@ -81,7 +81,7 @@ impl Bisection<'_> {
             self.open.ask(&of_shape(self.id, shape), ask, progress)
         };
         let (mut explained, mut unexplained) = (sizes(low)[dimension], sizes(high)[dimension]);
-        // The far end first: a recipe with slices of k is another's before the second slice begins.
+        // The far end is asked first: a recipe with slices of k becomes another one before the second slice begins.
         let mut next = unexplained;
         loop {
             match ask(of_low, at(next))? {
@@ -111,7 +111,7 @@ impl Bisection<'_> {
 }
 
 impl Boundary {
-    /// One sentence.
+    /// Describes the boundary in one sentence.
     pub(super) fn words(&self) -> String {
         let Self { from, to, last, first, explained_by_to, failed } = self;
         if let Some(reason) = failed {

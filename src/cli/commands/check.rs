@@ -1,4 +1,4 @@
-//! `check`: which elements of a product no admissible order gives.
+//! `check`: finds the elements of a product that no admissible order gives.
 
 use mxprobe_models::threads;
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ use crate::{
     tolerance::{Checked, Outside, Tolerance},
 };
 
-/// Holds D against what it may be; the exit code is 1 if an element lies outside.
+/// Checks D against the unit's tolerance; the exit code is 1 if an element lies outside.
 pub(crate) fn check(arguments: &Check, screen: Screen) -> Outcome {
     let unit = Chosen::new(&arguments.unit)?;
     let id = &unit.operation.id;
@@ -22,7 +22,7 @@ pub(crate) fn check(arguments: &Check, screen: Screen) -> Outcome {
     let d = npy::read(&arguments.d, id.d, false)?;
     let (m, n) = (operands.m, operands.n);
     if (d.rows, d.columns) != (m, n) {
-        return Err(Failure::usage(format!("D is {}×{}, and A·B is {m}×{n}", d.rows, d.columns)));
+        return Err(Failure::usage(format!("D is {}×{}, but A·B is {m}×{n}", d.rows, d.columns)));
     }
     let d = d.exactly(id.d, "D").map_err(Failure::usage)?;
     let tolerance = Tolerance::new(&unit.model, id, operands.k, arguments.unit.order.into()).map_err(Failure::usage)?;
@@ -32,7 +32,7 @@ pub(crate) fn check(arguments: &Check, screen: Screen) -> Outcome {
     Ok(if checked.is_inside() { 0 } else { NO })
 }
 
-/// What was found of a product.
+/// The results for a product.
 struct Judged<'a> {
     model: &'a str,
     tolerance: &'a Tolerance,
@@ -40,7 +40,7 @@ struct Judged<'a> {
     checked: &'a Checked,
 }
 
-/// Elements that people see; JSON has all.
+/// The maximum number of elements shown to people; the JSON has all.
 const SHOWN: usize = 20;
 
 impl Show for Judged<'_> {
@@ -58,7 +58,7 @@ impl Show for Judged<'_> {
             blocks.push(Block::words(words));
         }
         if checked.nearest.is_finite() {
-            let words = format!("the others are off by {:.3} of their tolerance at the most", checked.nearest);
+            let words = format!("the others are off by at most {:.3} of their tolerance", checked.nearest);
             blocks.push(Block::words(words));
         }
         if outside > 0 {

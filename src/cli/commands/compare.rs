@@ -1,4 +1,4 @@
-//! `compare`: what differs between devices: saved reports, models, and what is here now.
+//! `compare`: how devices differ: saved reports, models, and devices of this machine.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,8 @@ use crate::cli::{
     io::{input, interrupt::Interrupt, output},
 };
 
-/// Compares reports: 0 if no difference was found, 1 if there is one. Once interrupted, it compares what was found by then.
+/// Compares reports: 0 if no difference was found, 1 if there is one. When interrupted, it compares what was found so
+/// far.
 pub(crate) fn show(arguments: &Compare, screen: Screen) -> Outcome {
     let names: Vec<String> = arguments.compared.iter().map(|name| name.to_string_lossy().into_owned()).collect();
     if names.iter().any(|name| recipes::is_recipe(name)) {
@@ -58,7 +59,7 @@ pub(crate) fn show(arguments: &Compare, screen: Screen) -> Outcome {
             Some(Given::Report(source, _)) => format!("only one report, `{source}`"),
             Some(Given::Device(name)) => format!("only one device, `{name}`"),
         };
-        return Err(Failure::usage(format!("there is {count}, and a comparison takes two or more"))
+        return Err(Failure::usage(format!("there is {count}, but a comparison takes two or more"))
             .help("name another one: `mxprobe compare a100 h100`, `mxprobe compare before.json after.json`"));
     }
     if let Some(out) = &arguments.out {
@@ -91,11 +92,11 @@ pub(crate) fn show(arguments: &Compare, screen: Screen) -> Outcome {
     })
 }
 
-/// What is compared.
+/// One of the things to compare.
 enum Given {
-    /// A saved report, and where it was read.
+    /// A saved report, with its source.
     Report(String, Box<Report>),
-    /// A device that is probed now.
+    /// A device to probe now.
     Device(String),
 }
 
@@ -108,7 +109,7 @@ impl Given {
     }
 }
 
-/// Whether a selector may mean several devices.
+/// Whether a selector may select several devices.
 fn is_several(selector: &str) -> bool {
     selector.ends_with(":all")
 }

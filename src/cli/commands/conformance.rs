@@ -1,5 +1,5 @@
-//! `conformance`: what is wrong with a device, or with a program that speaks the device protocol, in the order in which its
-//! author meets it.
+//! `conformance`: what is wrong with a device, or with a program that speaks the device protocol, in the order in which
+//! its author encounters it.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ use crate::cli::{
     io::{interrupt::Interrupt, output, progress::Progress},
 };
 
-/// How long a program may take for a request that has nothing to compute.
+/// The time limit for a request that computes nothing.
 const REQUEST: Duration = Duration::from_secs(60);
 
 /// Checks a device.
@@ -73,7 +73,8 @@ fn ask(device: &dyn Device, id: &OperationId, _: &dyn Fn(&str)) -> Checked {
     Checked { id: id.clone(), violations: causes(&violations).map(Check::from).collect(), unasked: None }
 }
 
-/// The violations without those that an earlier one caused: what a device that died once says to all that follows.
+/// Filters out violations caused by an earlier one: a device that died once gives the same error to every later
+/// request.
 fn causes(violations: &[Violation]) -> impl Iterator<Item = &Violation> {
     let cause = |violation: &Violation| violation.found.split_once(": ").map(|(_, cause)| cause.to_owned());
     violations.iter().enumerate().filter_map(move |(at, violation)| {
@@ -83,13 +84,13 @@ fn causes(violations: &[Violation]) -> impl Iterator<Item = &Violation> {
     })
 }
 
-/// What was found of a device.
+/// The results for a device.
 #[derive(Serialize)]
 struct Found {
     device: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
-    /// Of the program that has it, if it is none of this one.
+    /// The checks of the program that provides the device, if another program does.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     program: Vec<Check>,
     operations: Vec<Checked>,
@@ -105,7 +106,7 @@ struct Check {
     found: Option<String>,
 }
 
-/// What does not hold of an operation.
+/// The violations of an operation.
 #[derive(Serialize)]
 struct Checked {
     id: OperationId,
@@ -136,7 +137,7 @@ impl Found {
     }
 }
 
-/// What is found grows with each operation.
+/// Collects the results of each operation.
 struct Heard<'a> {
     found: &'a mut Found,
     progress: Progress,

@@ -1,4 +1,4 @@
-//! The device and the operations of a command, and how they are asked.
+//! The device and the operations of a command, and the loop that asks about them.
 
 use crate::{
     report::OperationRecord,
@@ -18,13 +18,13 @@ use crate::cli::{
 
 pub(crate) use crate::session::{Listener, unanswered};
 
-/// The one device that a selector means.
+/// Returns the one device that a selector names.
 pub(crate) fn one_target(selector: &str, search: &Search) -> Result<Target, Failure> {
     let (targets, _) = select::named(&[selector.to_owned()], &[], search)?;
     match targets.as_slice() {
         [target] => Ok(target.clone()),
         targets => {
-            let mut failure = Failure::usage(format!("`{selector}` means {} devices", targets.len()));
+            let mut failure = Failure::usage(format!("`{selector}` matches {} devices", targets.len()));
             for target in targets {
                 failure = failure.cause(format!("{}  {}", target.selector, target.listed.device.name));
             }
@@ -33,16 +33,16 @@ pub(crate) fn one_target(selector: &str, search: &Search) -> Result<Target, Fail
     }
 }
 
-/// The operations of a device that `--op` names, at least one.
+/// Returns the operations of a device that `--op` selects, at least one.
 pub(crate) fn operations(patterns: &[String], target: &Target) -> Result<Vec<OperationRecord>, Failure> {
     let found: Vec<OperationRecord> = select::operations(patterns, &target.listed).into_iter().cloned().collect();
     if found.is_empty() { Err(select::no_operation(patterns, &[&target.listed])) } else { Ok(found) }
 }
 
-/// Asks a device about operations in their order, within these limits. Returns whether it was interrupted.
+/// Asks a device about operations in order, within these limits. Returns whether it was interrupted.
 ///
 /// # Errors
-/// Those of the listener; what the device does, the listener hears.
+/// Those of the listener; errors of the device are passed to the listener.
 pub(crate) fn each<A: Send + 'static>(
     reached: Result<Reached, Error>,
     ids: &[OperationId],
@@ -56,7 +56,7 @@ pub(crate) fn each<A: Send + 'static>(
     session::each(reached.map(Reached::asked), ids, &stop, ask, listener)
 }
 
-/// The steps of a device that is asked about these operations, for people.
+/// Returns the steps of a device that is asked about these operations, for people.
 pub(crate) fn steps<'a>(selector: &str, ids: impl IntoIterator<Item = &'a OperationId>) -> Vec<String> {
     ids.into_iter().map(|id| format!("{selector} {id}")).collect()
 }

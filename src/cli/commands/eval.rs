@@ -24,10 +24,10 @@ use crate::cli::{
     },
 };
 
-/// A line may not be longer than this.
+/// The maximum length of a line.
 const LONGEST_LINE_BYTES: usize = 16 << 20;
 
-/// How much is read at once where a file or a full pipe allows it.
+/// The size of the read buffer.
 const READ_BYTES: usize = 1 << 18;
 
 /// Answers every line of standard input.
@@ -36,7 +36,7 @@ pub(crate) fn eval(arguments: &Eval, screen: Screen) -> Outcome {
     let search = Search::by(&arguments.reach, std::slice::from_ref(&arguments.op));
     let (targets, _) = select::named(std::slice::from_ref(&arguments.device), &[], &search)?;
     let [target] = targets.as_slice() else {
-        let mut failure = Failure::usage(format!("`{}` means {} devices", arguments.device, targets.len()));
+        let mut failure = Failure::usage(format!("`{}` matches {} devices", arguments.device, targets.len()));
         for target in &targets {
             failure = failure.cause(format!("{}  {}", target.selector, target.listed.device.name));
         }
@@ -85,7 +85,7 @@ pub(crate) fn eval(arguments: &Eval, screen: Screen) -> Outcome {
         stdin.consume(length);
         progress.read(length, line_number);
         if let Some(rounded) = dots.rounded.take().filter(|_| !told) {
-            output::note(format!("note: {rounded}; of other values this is not said"));
+            output::note(format!("note: {rounded}; further rounded values are not reported"));
             told = true;
         }
         dots.answer(&unit, &mut answers)?;
@@ -103,9 +103,9 @@ pub(crate) fn eval(arguments: &Eval, screen: Screen) -> Outcome {
 
 /// How much of standard input was answered.
 struct Answered {
-    /// Absent if people watch the answers themselves, or type the lines.
+    /// Absent if the user watches the answers themselves, or types the lines.
     progress: Option<Progress>,
-    /// Bytes in all, of a file.
+    /// The size of standard input, if it is a file.
     length: Option<u64>,
     done: u64,
 }
@@ -126,7 +126,7 @@ impl Answered {
     }
 }
 
-/// The size of the file that standard input is.
+/// Returns the size of standard input, if it is a file.
 fn stdin_bytes() -> Option<u64> {
     #[cfg(unix)]
     {
@@ -154,7 +154,7 @@ impl Dots<'_> {
     }
 }
 
-/// What computes.
+/// The device and operation that compute.
 struct Unit {
     device: Arc<dyn Device>,
     operation: Operation,
@@ -172,10 +172,11 @@ impl Unit {
         Ok(Self { device, operation })
     }
 
-    /// d of every dot: each alone where the device can do so for less than a tile, else on the diagonals of tiles.
+    /// Computes d of every dot: one at a time if the device can do so for less than a tile, and otherwise on the
+    /// diagonals of tiles.
     fn compute(&self, dots: &Dots) -> Result<Vec<u64>, Failure> {
         let (device, operation) = (self.device.as_ref(), &self.operation);
-        let of_device = |error| Failure::incomplete(error).help("answers to the lines before are written");
+        let of_device = |error| Failure::incomplete(error).help("the lines before have been answered");
         if device.matrices().is_some_and(|matrices| !matrices.has_tiles()) {
             let all = (0..dots.count).map(|dot| alone(device, operation, dots, dot));
             if let Some(all) = all.collect::<Result<Option<_>, _>>().map_err(of_device)? {
@@ -186,7 +187,7 @@ impl Unit {
     }
 }
 
-/// Computes one dot as a product of matrices of one element, if the device multiplies matrices in this operation.
+/// Computes one dot as a product of 1×k and k×1 matrices, if the device multiplies matrices in this operation.
 fn alone(device: &dyn Device, operation: &Operation, dots: &Dots, dot: usize) -> Result<Option<u64>, Error> {
     let id = &operation.id;
     let k = id.shape.sizes().2;
@@ -202,7 +203,7 @@ fn alone(device: &dyn Device, operation: &Operation, dots: &Dots, dot: usize) ->
     Ok(multiply(device, operation, &operands)?.map(|d| d.get(0)))
 }
 
-/// Computes dots that lie on the diagonals of tiles, so that each has a row of A and a column of B of its own.
+/// Computes dots on the diagonals of tiles, so that each has a row of A and a column of B of its own.
 fn on_diagonals(device: &dyn Device, operation: &Operation, dots: &Dots) -> Result<Vec<u64>, Error> {
     if dots.count == 0 {
         return Ok(Vec::new());

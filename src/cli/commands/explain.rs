@@ -1,4 +1,4 @@
-//! `explain`: what a probe, a model, a recipe, a format, a family of operations or a field of the report means.
+//! `explain`: the meaning of a probe, a model, a recipe, a format, a family of operations or a field of the report.
 
 use crate::{
     glossary::{
@@ -21,7 +21,7 @@ use crate::cli::{
     io::{dot_lines::Dots, input, output},
 };
 
-/// Explains a name: in every sense that it has, or the names that it is the beginning of.
+/// Explains a name in every sense that it has, or lists the names that start with it.
 pub(crate) fn explain(arguments: &Explain, screen: Screen) -> Outcome {
     let mut found = Explanation {
         schema: EXPLANATION_SCHEMA.into(),
@@ -44,7 +44,7 @@ pub(crate) fn explain(arguments: &Explain, screen: Screen) -> Outcome {
             Some(recipe) => vec![recipe],
             None => model(name)?.into_iter().collect(),
         };
-        // A term may be the name of a group of probes too.
+        // A term may also be the name of a group of probes.
         if !found.entries.is_empty() && found.entries.iter().all(|entry| entry.kind == Kind::Term) {
             found.entries.extend(begun(name));
         }
@@ -62,12 +62,12 @@ pub(crate) fn explain(arguments: &Explain, screen: Screen) -> Outcome {
         brief = !arguments.all;
         found.entries = glossary::entries();
     }
-    // A list of names and a trace have lines as long as they are.
+    // Lists of names and traces are not wrapped.
     let screen = if brief || arguments.trace { screen.unwrapped() } else { screen };
     output::show(&Explained { found: &found, brief }, arguments.format.into(), screen)
 }
 
-/// The probes that a name is the beginning of, or a pattern of.
+/// Returns the probes whose names start with a name, or match it as a pattern.
 fn begun(name: &str) -> Vec<Entry> {
     let patterns = [name.to_lowercase()];
     let is_meant = |entry: &Entry| entry.kind == Kind::Probe && select::is_wanted(&patterns, &entry.name);
@@ -95,14 +95,14 @@ fn unknown(name: &str) -> Failure {
     .help("`mxprobe explain` lists the names, `mxprobe list --backend sim` the models, `mxprobe schema` every field")
 }
 
-/// A schema and the types that it is made of, each with its name.
+/// Returns a schema and its types, each with its name.
 fn parts(schema: &Value) -> Vec<(&str, &Value)> {
     let title = schema.get("title").and_then(Value::as_str).unwrap_or("Report");
     let types = schema.get("$defs").and_then(Value::as_object).into_iter().flatten();
     std::iter::once((title, schema)).chain(types.map(|(name, part)| (name.as_str(), part))).collect()
 }
 
-/// How a model computes dots.
+/// Traces how a model computes dots.
 fn traces(arguments: &Explain) -> Result<Vec<TraceInWords>, Failure> {
     if let Some(name) = &arguments.recipe {
         return recipe_traces(arguments, name);
@@ -129,7 +129,7 @@ fn traces(arguments: &Explain) -> Result<Vec<TraceInWords>, Failure> {
     Ok(traced.collect())
 }
 
-/// The dots that are traced, as lines of JSON.
+/// Returns the dots to trace, as lines of JSON.
 fn dots_of(arguments: &Explain) -> Result<String, Failure> {
     match &arguments.dot {
         Some(line) => Ok(line.clone()),
@@ -137,14 +137,14 @@ fn dots_of(arguments: &Explain) -> Result<String, Failure> {
     }
 }
 
-/// How a recipe computes elements, each of a dot with any number of products.
+/// Traces how a recipe computes elements, each from a dot with any number of products.
 fn recipe_traces(arguments: &Explain, name: &str) -> Result<Vec<TraceInWords>, Failure> {
     let chosen = recipes::chosen(name)?;
     let id = chosen.operation(arguments.op.as_deref())?;
     let lines = dots_of(arguments)?;
     let mut traced = Vec::new();
     for (number, line) in lines.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
-        // Dots are as long as their A.
+        // The length of a dot is that of its A.
         let parsed: Value = serde_json::from_str(line).unwrap_or_default();
         let k = parsed["a"].as_array().map_or(0, Vec::len);
         let mut operation = chosen.model.operations[&id].clone();
@@ -163,7 +163,7 @@ fn recipe_traces(arguments: &Explain, name: &str) -> Result<Vec<TraceInWords>, F
     Ok(traced)
 }
 
-/// A model in words. `None` if there is no model of this name; an error if it is a model file with a mistake.
+/// Describes a model. `None` if no model has this name; an error for a faulty model file.
 fn model(name: &str) -> Result<Option<ModelInWords>, Failure> {
     let prefix = format!("{MODELS}:");
     let bare = name.strip_prefix(&prefix);
@@ -177,7 +177,7 @@ fn model(name: &str) -> Result<Option<ModelInWords>, Failure> {
     }
 }
 
-/// A shipped recipe of that name, or one of a file after `recipe:`: its cases with the numbers that they have by default.
+/// Describes a shipped recipe of that name, or that of a file after `recipe:`: its cases with their default numbers.
 fn recipe(name: &str) -> Result<Option<ModelInWords>, Failure> {
     let bare = name.strip_prefix(recipes::PREFIX);
     let (recipe, model) = match recipe::load(bare.unwrap_or(name)) {
@@ -189,7 +189,7 @@ fn recipe(name: &str) -> Result<Option<ModelInWords>, Failure> {
     Ok(Some(ModelInWords { name: recipe.name.clone(), lines }))
 }
 
-/// What the schemas say of the fields of a name.
+/// Returns the descriptions that the schemas give to fields with this name.
 fn fields(name: &str) -> Vec<FieldInWords> {
     let mut found: Vec<FieldInWords> = Vec::new();
     for schema in [report::schema(), report::list_schema()] {

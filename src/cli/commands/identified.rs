@@ -1,4 +1,4 @@
-//! The model file of `identify`, which grows with the run.
+//! The model file of `identify`, which grows during the run.
 
 use std::path::{Path, PathBuf};
 
@@ -6,22 +6,22 @@ use crate::{report::IdentifiedOperation, session::IdentifiedModel};
 
 use crate::cli::{choose::target::Target, failure::Failure, io::output};
 
-/// The model of every operation that was identified so far, and its file.
+/// The model of every operation identified so far, and its file.
 pub(crate) struct ModelFile {
     path: PathBuf,
     model: IdentifiedModel,
 }
 
 impl ModelFile {
-    /// A file that is written when the first operation is identified.
+    /// Creates a model file, which is written once the first operation is identified.
     ///
     /// # Errors
-    /// If the path names no file.
+    /// If the path does not name a file.
     pub(crate) fn new(target: &Target, path: &Path) -> Result<Self, Failure> {
         Ok(Self { path: path.to_owned(), model: IdentifiedModel::new(&target.listed, &model_name(path)?) })
     }
 
-    /// Takes over what an earlier run identified, and writes the file if there is any.
+    /// Adds the operations that an earlier run identified, and writes the file if there are any.
     ///
     /// # Errors
     /// If the file cannot be written, or a model of those operations cannot be read.
@@ -54,7 +54,7 @@ impl ModelFile {
     }
 }
 
-/// The name of the file without its extension, as a model may be called.
+/// Returns the name of the file without its extension, restricted to the characters that a model's name may have.
 pub(crate) fn model_name(path: &Path) -> Result<String, Failure> {
     let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
     let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };

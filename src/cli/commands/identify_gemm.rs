@@ -65,7 +65,7 @@ pub(crate) fn identify_shapes(arguments: &Identify, screen: Screen) -> Outcome {
         all.shapes.push(ShapeRecord::of(&id, &one, start));
         found.push((*shape, one));
         all.conclude(&found);
-        // What was found is kept, whatever becomes of the next shape.
+        // Results are saved after each shape, whatever happens with the next one.
         if let (Some(out), Some(text)) = (out, &all.recipe) {
             if let Some(unit) = &all.unit {
                 output::replace(&out.with_file_name(&all.unit_file), unit)?;
@@ -92,13 +92,13 @@ pub(crate) fn identify_shapes(arguments: &Identify, screen: Screen) -> Outcome {
     Ok(all.code())
 }
 
-/// The file of a unit that no shipped model has, beside the recipe's.
+/// The name of the file for a unit that no shipped model has, next to that of the recipe.
 fn unit_file(out: Option<&Path>) -> String {
     let stem = out.and_then(Path::file_stem).map(|stem| stem.to_string_lossy().into_owned() + "-");
     stem.unwrap_or_default() + "unit.toml"
 }
 
-/// The recipe that a shape's largest part has.
+/// Returns the recipe of the largest identified part of a shape.
 fn first(found: &Result<GemmIdentification, String>) -> Option<&Found> {
     found.as_ref().ok()?.parts.iter().find_map(|part| match &part.outcome {
         GemmOutcome::Identified(found) => Some(found),
@@ -106,14 +106,14 @@ fn first(found: &Result<GemmIdentification, String>) -> Option<&Found> {
     })
 }
 
-/// Where a shape's recipe is not that of the shape before it.
+/// Lists the shapes whose recipe differs from that of the previous shape.
 fn changes(found: &[(Shape, Result<GemmIdentification, String>)]) -> Vec<Change> {
     let known: Vec<(Shape, &Found)> = found.iter().filter_map(|(shape, one)| Some((*shape, first(one)?))).collect();
     let differ = known.windows(2).filter(|pair| !pair[0].1.is_same(pair[1].1));
     differ.map(|pair| Change { from: text(pair[0].0), to: text(pair[1].0) }).collect()
 }
 
-/// Where the recipe changes between neighbouring shapes that differ along one dimension; `None` if an interruption came.
+/// Locates the changes of the recipe between neighbouring shapes that differ in one dimension; `None` if interrupted.
 fn boundaries(
     bisection: &Bisection<'_>,
     found: &[(Shape, Result<GemmIdentification, String>)],
@@ -131,8 +131,8 @@ fn boundaries(
     Ok(Some(boundaries))
 }
 
-/// A recipe file of all shapes, if any was identified, the model of its unit, if no shipped one has it, and the shapes that the file
-/// has no room for: a file names one model.
+/// Builds a recipe file of all shapes, if any was identified; the model of its unit, if no shipped model has it; and
+/// the list of shapes that do not fit into the file, since a file names one model.
 fn recipe(
     found: &[(Shape, Result<GemmIdentification, String>)],
     all: &Recipes,
@@ -171,41 +171,41 @@ fn recipe(
     (file, unit, left_out)
 }
 
-/// What was found of all shapes.
+/// The results for all shapes.
 #[derive(Serialize)]
 struct Recipes {
     tool: Tool,
     device: String,
     name: String,
     seed: u64,
-    /// Not every shape is here: the run goes on, or was interrupted.
+    /// Whether shapes are missing: the run is still going on, or was interrupted.
     interrupted: bool,
     shapes: Vec<ShapeRecord>,
-    /// Where the recipe changes.
+    /// The changes of the recipe from one shape to the next.
     changes: Vec<Change>,
-    /// Between which sizes it does, with `--boundary`.
+    /// The sizes between which the recipe changes, with `--boundary`.
     boundaries: Vec<Boundary>,
-    /// The name of the file of the recipe's unit, if no shipped model has it.
+    /// The file name for the recipe's unit, if no shipped model has it.
     #[serde(skip)]
     unit_file: String,
-    /// That file.
+    /// The text of that file.
     #[serde(skip_serializing_if = "Option::is_none")]
     unit: Option<String>,
-    /// The recipe file.
+    /// The text of the recipe file.
     #[serde(skip_serializing_if = "Option::is_none")]
     recipe: Option<String>,
-    /// Shapes that were identified and are not in the recipe file, since their unit is another model's.
+    /// Shapes that were identified but are missing from the recipe file, since their unit belongs to another model.
     left_out: Vec<LeftOut>,
 }
 
-/// A shape whose unit is not one of the recipe file's model.
+/// A shape whose unit does not belong to the recipe file's model.
 #[derive(Serialize)]
 struct LeftOut {
     shape: String,
     model: String,
 }
 
-/// Two shapes, one after another, whose recipes differ.
+/// Two consecutive shapes whose recipes differ.
 #[derive(Serialize)]
 struct Change {
     from: String,
@@ -230,7 +230,7 @@ struct PartRecord {
     elements: usize,
     rows: (usize, usize),
     columns: (usize, usize),
-    /// The recipe, level by level; of a refusal, the nearest candidate.
+    /// The recipe, level by level; for a refusal, that of the nearest candidate.
     recipe: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     verified_elements: Option<u64>,
@@ -240,10 +240,10 @@ struct PartRecord {
     unexplained: Option<UnexplainedRecord>,
 }
 
-/// The smallest input that shows why.
+/// The smallest input that shows the reason for a refusal.
 #[derive(Serialize)]
 struct UnexplainedRecord {
-    /// k, A and B of products that are not zero.
+    /// k, A and B of the products that are not zero.
     products: Vec<(usize, String, String)>,
     c: String,
     d: String,
@@ -295,7 +295,7 @@ impl UnexplainedRecord {
 }
 
 impl Recipes {
-    /// What follows from the shapes so far.
+    /// Derives the conclusions from the shapes so far.
     fn conclude(&mut self, found: &[(Shape, Result<GemmIdentification, String>)]) {
         self.changes = changes(found);
         let (file, unit, left_out) = recipe(found, self);

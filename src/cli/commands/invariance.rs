@@ -23,12 +23,12 @@ pub(crate) fn invariance(arguments: &Invariance, screen: Screen) -> Outcome {
         return Err(Failure::usage("`--shapes` names no shape"));
     };
     if others.is_empty() {
-        return Err(Failure::usage("one shape has nothing to be compared with")
-            .help("name several, of the same k: `--shapes 1x64x256,16x64x256`"));
+        return Err(Failure::usage("only one shape: a comparison takes two or more")
+            .help("name several with the same k: `--shapes 1x64x256,16x64x256`"));
     }
     if let Some(other) = others.iter().find(|other| other.k != base.k) {
         return Err(Failure::usage(format!("k is {} in one shape and {} in another", base.k, other.k))
-            .help("elements of different k are different sums: name shapes of the same k"));
+            .help("elements of different k are different sums: name shapes with the same k"));
     }
     let limits = Limits::new(arguments.reach.timeout, None, Interrupt::listen());
     let open = Open { device: &arguments.device, reach: &arguments.reach, limits: &limits };
@@ -63,7 +63,7 @@ pub(crate) fn invariance(arguments: &Invariance, screen: Screen) -> Outcome {
     Ok(found.code())
 }
 
-/// The shape that others are compared with.
+/// The base shape that others are compared with.
 struct Compare<'a> {
     open: &'a Open<'a>,
     base: &'a OperationId,
@@ -71,8 +71,8 @@ struct Compare<'a> {
 }
 
 impl Compare<'_> {
-    /// Another shape beside it, and what follows from the recipes of both if that of the first was looked for; `None` if an
-    /// interruption came.
+    /// Compares another shape with the base, including the recipes of both if that of the base was identified; `None`
+    /// if interrupted.
     fn with(
         &self,
         other: &OperationId,
@@ -103,7 +103,7 @@ impl Compare<'_> {
     }
 }
 
-/// What the recipes of two shapes say, in words and as what differs in them.
+/// Describes a comparison of recipes, and lists their differences.
 fn in_words(recipes: SameRecipe) -> (&'static str, Vec<String>) {
     match recipes {
         SameRecipe::Proved => {
@@ -115,14 +115,14 @@ fn in_words(recipes: SameRecipe) -> (&'static str, Vec<String>) {
     }
 }
 
-/// What was found of all shapes.
+/// The results for all shapes.
 #[derive(Serialize)]
 struct Compared {
     device: String,
     name: String,
-    /// The shape that the others are compared with.
+    /// The base shape.
     base: OperationId,
-    /// Shapes after those that are here were not asked, because an interruption came.
+    /// Whether an interruption prevented the shapes after those listed from being asked.
     interrupted: bool,
     shapes: Vec<Other>,
 }
@@ -136,7 +136,7 @@ impl Compared {
         } else if self.shapes.iter().any(|shape| shape.verdict == Some(Word::Differ)) {
             NO
         } else if self.shapes.iter().any(|shape| shape.recipes.is_some() && shape.verdict != Some(Word::Proved)) {
-            // A proof was asked for, and there is none.
+            // A proof was requested and there is none.
             INCOMPLETE
         } else {
             0
@@ -144,34 +144,34 @@ impl Compared {
     }
 }
 
-/// What is known of two shapes.
+/// The result of comparing two shapes.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Word {
     /// An element differs.
     Differ,
-    /// No element that was compared differs.
+    /// No compared element differs.
     Measured,
-    /// The same, and the recipes of both are the same for every input.
+    /// No compared element differs, and the recipes of both are the same for every input.
     Proved,
 }
 
-/// One shape beside the first.
+/// One shape compared with the first.
 #[derive(Serialize)]
 struct Other {
     operation: OperationId,
-    /// Why nothing was compared, if so.
+    /// Why nothing was compared, if nothing was.
     #[serde(skip_serializing_if = "Option::is_none")]
     failed: Option<String>,
-    /// What is known, if anything was compared.
+    /// The result, if anything was compared.
     #[serde(skip_serializing_if = "Option::is_none")]
     verdict: Option<Word>,
     elements: u64,
     differ: u64,
-    /// What follows from the recipes, if they were looked for.
+    /// The comparison of the recipes, if they were identified.
     #[serde(skip_serializing_if = "Option::is_none")]
     recipes: Option<&'static str>,
-    /// What differs in the recipes, a line each.
+    /// Differences between the recipes, one per line.
     differences: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     witness: Option<Witness>,
@@ -182,7 +182,7 @@ struct Other {
 struct Witness {
     row: usize,
     column: usize,
-    /// k, A and B of products that are not zero.
+    /// k, A and B of the products that are not zero.
     products: Vec<(usize, String, String)>,
     first: String,
     second: String,

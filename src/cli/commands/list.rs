@@ -1,4 +1,4 @@
-//! `list`: devices, operations, and what cannot be used and why.
+//! `list`: devices and operations, and those that cannot be used, with the reasons.
 
 use crate::report::{LIST_SCHEMA, Listing, Listings, Tool};
 
@@ -12,7 +12,7 @@ use crate::cli::{
 /// Lists devices.
 pub(crate) fn list(arguments: &List, screen: Screen) -> Outcome {
     let search = Search::of(&arguments.devices, &[]);
-    let progress = Progress::of_one(screen, "looking for devices".to_owned());
+    let progress = Progress::of_one(screen, "searching for devices".to_owned());
     let found = if arguments.devices.device.is_empty() {
         catalog::discover(&select::entries(&arguments.devices.backend)?, search.isolate)
     } else {

@@ -1,4 +1,4 @@
-//! `man`: manual pages, made from the arguments themselves.
+//! `man`: manual pages, generated from the arguments.
 
 use crate::cli::{
     arguments,
@@ -7,7 +7,7 @@ use crate::cli::{
     mistakes::the_commands,
 };
 
-/// Prints the page of a command, or of the whole.
+/// Prints the page of a command, or that of the whole program.
 pub(crate) fn print(command: Option<&str>) -> Outcome {
     let mut whole = arguments::command();
     whole.build();
@@ -16,7 +16,7 @@ pub(crate) fn print(command: Option<&str>) -> Outcome {
         Some(name) => {
             let named = |command: &&clap::Command| command.get_name() == name && !command.is_hide_set();
             let found = whole.get_subcommands().find(named).cloned();
-            let none = || Failure::usage(format!("there is no command `{name}`; {}", the_commands(&whole)));
+            let none = || Failure::usage(format!("no command `{name}`; {}", the_commands(&whole)));
             found.ok_or_else(none)?.display_name(format!("mxprobe-{name}"))
         }
     };

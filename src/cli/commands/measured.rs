@@ -1,4 +1,4 @@
-//! `report` and `compare` of measurements: files of `bench` and of `gemm --experiment growth`.
+//! `report` and `compare` for measurements: files of `bench` and of `gemm --experiment growth`.
 
 use std::path::{Path, PathBuf};
 
@@ -14,18 +14,18 @@ use crate::cli::{
     io::input,
 };
 
-/// Measurements of one kind, each with where it was read.
+/// Measurements of one kind, each with its source.
 pub(super) enum Measured {
     Throughput(Vec<(String, BenchReport)>),
     Growth(Vec<(String, GrowthReport)>),
 }
 
-/// Reads measurements; `None` if there is none among the files, which are then for others to read.
+/// Reads measurements; `None` if none of the files has any, so that they are read as reports.
 ///
 /// # Errors
 /// If a file is of another kind than those before it, or cannot be read.
 pub(super) fn read(paths: &[PathBuf]) -> Result<Option<Measured>, Failure> {
-    // What does not exist may be the name of something else, and standard input is read once.
+    // A path that does not exist may be the name of a device, and standard input can only be read once.
     let is_file = |path: &&PathBuf| *path != Path::new("-") && path.exists();
     let mut texts = Vec::new();
     for path in paths.iter().filter(is_file) {
@@ -43,11 +43,11 @@ pub(super) fn read(paths: &[PathBuf]) -> Result<Option<Measured>, Failure> {
     if let Some((path, _, kind)) = texts.iter().find(|(_, _, kind)| *kind != Some(first)) {
         let is = kind.map_or_else(|| "not a file of mxprobe".to_owned(), |kind| format!("{kind}, not {first}"));
         return Err(Failure::usage(format!("`{}` is {is}", path.display()))
-            .help("files of one kind are shown or compared together"));
+            .help("only files of the same kind can be shown or compared together"));
     }
     if let Some(path) = paths.iter().find(|path| !is_file(path)) {
         return Err(Failure::usage(format!("`{}` is not {first}", path.display()))
-            .help("files of one kind are shown or compared together"));
+            .help("only files of the same kind can be shown or compared together"));
     }
     Ok(Some(if kinds[0] == Some(first) {
         Measured::Throughput(all(&texts, BENCH_SCHEMA)?)
@@ -72,7 +72,7 @@ fn all<T: DeserializeOwned>(
 }
 
 impl Measured {
-    /// All of them, as the commands that made them show them.
+    /// Renders all of them, as the commands that made them do.
     pub(super) fn text(self, form: Form) -> String {
         match self {
             Self::Throughput(all) => {
@@ -86,10 +86,10 @@ impl Measured {
         }
     }
 
-    /// The comparison as a text, and the exit code.
+    /// Returns the comparison as a text, and the exit code.
     ///
     /// # Errors
-    /// If there is only one.
+    /// If there is only one measurement.
     pub(super) fn compared(self, form: Form) -> Result<(String, u8), Failure> {
         let (count, kind) = match &self {
             Self::Throughput(all) => (all.len(), "bench file"),

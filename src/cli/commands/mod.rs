@@ -1,4 +1,4 @@
-//! A command a file: it parses what was given, chooses, calls, prints.
+//! One file per command: it parses the arguments, chooses devices, calls the library, and prints.
 
 pub(super) mod bench;
 mod boundary;

@@ -1,4 +1,4 @@
-//! `papers`: what papers print beside what is computed here.
+//! `papers`: the numbers that papers print, next to those computed here.
 
 use std::time::Instant;
 
@@ -18,7 +18,7 @@ use crate::cli::{
     io::{interrupt::Interrupt, output, progress::Progress},
 };
 
-/// Computes what papers print: 0 if every number is equal or explained, else 1.
+/// Recomputes the numbers of papers: 0 if every number is equal or explained, else 1.
 pub(crate) fn papers(arguments: &Papers, screen: Screen) -> Outcome {
     let paper = arguments.name.as_deref().map(|name| papers::named(name).ok_or_else(|| unknown(name))).transpose()?;
     let device = arguments.device.as_ref().map(|selector| {
@@ -32,8 +32,8 @@ pub(crate) fn papers(arguments: &Papers, screen: Screen) -> Outcome {
     Ok(u8::from(report.items().any(|item| is_open(item.verdict))))
 }
 
-/// What a paper prints, or all do, and what is computed: on a device, if one is named, and else on models. Nothing if a person
-/// interrupts it.
+/// Recomputes the numbers of one paper, or of all: on a device, if one is given, and otherwise on models. `None` if
+/// interrupted.
 pub(super) fn computed(
     paper: Option<&'static Paper>,
     device: Option<(String, Asked)>,
@@ -66,7 +66,7 @@ pub(super) fn computed(
 
 fn unknown(name: &str) -> Failure {
     let names: Vec<&str> = papers::all().iter().map(|paper| paper.name.as_str()).collect();
-    let failure = Failure::usage(format!("there is no paper `{name}`; the papers are {}", names.join(", ")));
+    let failure = Failure::usage(format!("no paper `{name}`; the papers are {}", names.join(", ")));
     match did_you_mean(&similar(name, names.iter().copied())) {
         Some(hint) => failure.help(hint),
         None => failure,

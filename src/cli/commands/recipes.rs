@@ -1,4 +1,4 @@
-//! `compare` and `distinguish` of recipes: what differs between two, and a dot that shows it.
+//! `compare` and `distinguish` for recipes: the differences between two, and a dot that shows them.
 
 use std::time::{Duration, Instant};
 
@@ -14,34 +14,34 @@ use crate::cli::{
     io::{output, progress::Progress},
 };
 
-/// What two recipes are compared on.
+/// The operation and inputs on which two recipes are compared.
 pub(super) struct Question<'a> {
     pub(super) op: Option<&'a str>,
-    /// Products of a dot.
+    /// Number of products of a dot.
     pub(super) k: usize,
     pub(super) seed: u64,
     pub(super) budget: Duration,
 }
 
-/// Products of a dot where nothing is said.
+/// The default number of products of a dot.
 pub(super) const USUAL_K: usize = 512;
 
-/// Seconds that `compare` draws dots for.
+/// How long `compare` draws dots.
 pub(super) const COMPARE_BUDGET: Duration = Duration::from_secs(20);
 
-/// Whether something that is compared is a recipe.
+/// Whether an argument names a recipe.
 pub(super) fn is_recipe(name: &str) -> bool {
     name.starts_with(PREFIX)
 }
 
-/// Compares two recipes: 0 if they are equal, 1 if they differ, 4 if neither is known.
+/// Compares two recipes: 0 if they are equal, 1 if they differ, 4 if undecided.
 pub(super) fn compare(names: &[String], question: &Question<'_>, format: Format, screen: Screen) -> Outcome {
     if let Some(other) = names.iter().find(|name| !is_recipe(name)) {
-        return Err(Failure::usage(format!("`{other}` is not a recipe, and recipes are compared with recipes"))
+        return Err(Failure::usage(format!("`{other}` is not a recipe, but recipes are only compared with recipes"))
             .help(format!("`{PREFIX}NAME[@CASE][,slices=4]` names one")));
     }
     let [one, other] = names else {
-        return Err(Failure::usage(format!("{} recipes, and two are compared", names.len())));
+        return Err(Failure::usage(format!("{} recipes are given: a comparison takes two", names.len())));
     };
     let (one, other) = (chosen(one)?, chosen(other)?);
     let (id, theirs) = operations(&one, &other, question.op)?;
@@ -71,7 +71,8 @@ pub(super) fn compare(names: &[String], question: &Question<'_>, format: Format,
     Ok(code)
 }
 
-/// The operation that is named, or the first that both are for; of another shape or family in the second, if need be.
+/// Returns the named operation, or the first that both recipes support; in the second recipe, of another shape or
+/// family if need be.
 fn operations(one: &Chosen, other: &Chosen, op: Option<&str>) -> Result<(OperationId, OperationId), Failure> {
     if let Some(op) = op {
         let id = one.operation(Some(op))?;
@@ -83,7 +84,7 @@ fn operations(one: &Chosen, other: &Chosen, op: Option<&str>) -> Result<(Operati
     })
 }
 
-/// The same operation in another recipe, or one that multiplies the same formats.
+/// Returns the same operation of another recipe, or one that multiplies the same formats.
 fn counterpart(other: &Chosen, id: &OperationId) -> Result<OperationId, Failure> {
     let known = other.operations();
     let alike = |known: &&&OperationId| (known.a, known.b) == (id.a, id.b);
@@ -94,7 +95,7 @@ fn counterpart(other: &Chosen, id: &OperationId) -> Result<OperationId, Failure>
     })
 }
 
-/// What was found of two recipes.
+/// The results for two recipes.
 struct Found<'a> {
     names: [&'a str; 2],
     id: &'a OperationId,
@@ -104,7 +105,7 @@ struct Found<'a> {
     took: Duration,
 }
 
-/// The elements of a dot that are not +0: their k and bits.
+/// Lists the elements of a dot that are not +0: their k and bits.
 fn elements(elements: &Elements) -> Vec<(usize, String)> {
     let format = elements.format();
     elements.iter().enumerate().filter(|(_, bits)| *bits != 0).map(|(k, bits)| (k, format.hex(bits))).collect()
@@ -115,7 +116,7 @@ impl Show for Found<'_> {
         let title = format!("{} and {}, {} products of {}", self.names[0], self.names[1], self.k, self.id);
         let mut lines = Vec::new();
         match &self.differences[..] {
-            [] => lines.push("they say the same: unit, levels and what is stored".to_owned()),
+            [] => lines.push("no difference in unit, levels or what is stored".to_owned()),
             [same, rest @ ..] if same == "same unit" => {
                 lines.push(format!("same unit; the difference is {}", rest.join("; and ")));
             }
@@ -143,7 +144,7 @@ impl Show for Found<'_> {
                 }
             }
             Verdict::Open { dots } => {
-                lines.push(format!("open: {dots} dots show no difference in bits, and what they say is not the same"))
+                lines.push(format!("open: {dots} dots give the same bits, but the recipes are not the same"))
             }
         }
         lines.push(format!("{:.1} s", self.took.as_secs_f64()));

@@ -1,4 +1,4 @@
-//! `report`: saved reports, shown.
+//! `report`: shows saved reports.
 
 use crate::report::Reports;
 

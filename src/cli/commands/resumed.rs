@@ -1,4 +1,4 @@
-//! What `--resume` reads: a saved result that is not finished, and the device that it is of.
+//! Input of `--resume`: a saved result that is unfinished, and the device that it belongs to.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ use crate::cli::{
     io::{input, output},
 };
 
-/// Reads an unfinished result of this schema.
+/// Reads an unfinished result with this schema.
 ///
 /// # Errors
 /// If the file is not such a result.
@@ -30,7 +30,7 @@ pub(crate) fn read<T: DeserializeOwned>(file: &Path, schema: &str) -> Result<T, 
         .map_err(|problem| Failure::usage(format!("`{}` cannot be resumed: {problem}", file.display())))
 }
 
-/// What is left of a result, or why it cannot be resumed.
+/// Returns the unfinished operations of a result, or why it cannot be resumed.
 pub(crate) fn left(file: &Path, unfinished: Option<Vec<&OperationId>>) -> Result<Vec<OperationId>, Failure> {
     let left = unfinished.ok_or_else(|| {
         Failure::usage(format!("`{}` does not say which operations were asked for", file.display()))
@@ -39,11 +39,11 @@ pub(crate) fn left(file: &Path, unfinished: Option<Vec<&OperationId>>) -> Result
     Ok(left.into_iter().cloned().collect())
 }
 
-/// The device of a saved result: the one that `--device` names, else the one that the result names. `MXPROBE_DEVICE` is not
-/// looked at. Operations that the device does not have any more are named on standard error and taken from `left`.
+/// Returns the device of a saved result: the one named by `--device`, or else by the result. `MXPROBE_DEVICE` is
+/// ignored. Operations that the device no longer has are reported on standard error and removed from `left`.
 ///
 /// # Errors
-/// If the device is not there, or is another one.
+/// If the device is not present, or is a different one.
 pub(crate) fn target(
     file: &Path,
     of: &DeviceRecord,
@@ -67,19 +67,19 @@ pub(crate) fn target(
     Ok(target)
 }
 
-/// The entry of a run that continues with so many operations.
+/// Builds the entry of a run that continues with a number of operations.
 pub(crate) fn resumption(operations: usize) -> Resumption {
     Resumption { time: now(), version: build_version(), operations }
 }
 
-/// Says that nothing is left to ask.
+/// Reports that nothing is left to ask.
 pub(crate) fn note_finished(file: &Path, screen: Screen) {
     if !screen.quiet {
         output::note(format!("note: nothing is left to ask in `{}`", file.display()));
     }
 }
 
-/// The device that a report is of, among those that are there.
+/// Finds the device of a report among those present.
 pub(crate) fn same<'a>(file: &Path, of: &DeviceRecord, targets: &'a [Target]) -> Result<&'a Target, Failure> {
     let is_same = |target: &&Target| difference(of, &target.listed.device).is_none();
     let own = targets.iter().filter(|target| target.selector == of.selector).find(is_same);
@@ -95,18 +95,18 @@ pub(crate) fn same<'a>(file: &Path, of: &DeviceRecord, targets: &'a [Target]) ->
         of.driver.as_ref().map_or_else(String::new, |driver| format!(" with {} {}", driver.name, driver.version));
     let failure =
         Failure::usage(format!("`{}` is a report of {} ({}){driver}{there}", file.display(), of.name, of.fingerprint));
-    Err(failure.help("a report is of one device with one driver; `--device SELECTOR` says where that device is now"))
+    Err(failure.help("a report belongs to one device with one driver; `--device SELECTOR` selects that device"))
 }
 
-/// What another device is, in words, if it is not the one of a record.
+/// Describes the difference between a device and that of a record; `None` if they are the same.
 fn difference(of: &DeviceRecord, now: &DeviceRecord) -> Option<String> {
-    // A model is named as it was asked for.
+    // The name of a model depends on the selector that was used.
     let same_name = of.name == now.name || (of.kind == Kind::Model && now.kind == Kind::Model);
     if of.backend != now.backend || of.fingerprint != now.fingerprint || !same_name {
         return Some(format!("{} ({})", now.name, now.fingerprint));
     }
     if of.emulated != now.emulated {
-        return Some(if now.emulated { "a double of it" } else { "no double" }.to_owned());
+        return Some(if now.emulated { "a double of it" } else { "not a double" }.to_owned());
     }
     let model = |device: &DeviceRecord| device.properties.get(DIGEST).cloned();
     if let (Some(was), Some(is)) = (model(of), model(now))

@@ -1,4 +1,4 @@
-//! A device whose operation leaves its sizes open, opened for one shape after another.
+//! Opens a device whose operation leaves its sizes open, for one shape at a time.
 
 use std::sync::Arc;
 
@@ -20,10 +20,10 @@ use crate::cli::{
     failure::Failure,
 };
 
-/// What is said after the last shape of a run that was interrupted.
+/// The note after the last shape of an interrupted run.
 pub(super) const INTERRUPTED_EARLY: &str = "interrupted: the shapes after these were not asked";
 
-/// How a device is opened, for one shape after another.
+/// A device to open for one shape after another.
 pub(super) struct Open<'a> {
     pub(super) device: &'a str,
     pub(super) reach: &'a Reach,
@@ -31,14 +31,14 @@ pub(super) struct Open<'a> {
 }
 
 impl Open<'_> {
-    /// The device's name and the one operation that is meant.
+    /// Returns the device's name and the one operation that the patterns select.
     pub(super) fn named(&self, patterns: &[String]) -> Result<(String, OperationId), Failure> {
         let target = each::one_target(self.device, &Search::by(self.reach, patterns))?;
         let operations = each::operations(patterns, &target)?;
         match operations.as_slice() {
             [operation] => Ok((target.listed.device.name.clone(), operation.id.clone())),
             several => {
-                let mut failure = Failure::usage(format!("{} operations could be meant", several.len()));
+                let mut failure = Failure::usage(format!("{} operations match", several.len()));
                 for operation in several {
                     failure = failure.cause(operation.id.to_string());
                 }
@@ -47,7 +47,7 @@ impl Open<'_> {
         }
     }
 
-    /// The device, opened for one operation.
+    /// Reaches the device for one operation.
     fn reached(&self, id: &OperationId) -> Result<Reached, Error> {
         let search = Search::new(!self.reach.no_isolation, None, &[id.to_string()]);
         let target =
@@ -56,16 +56,16 @@ impl Open<'_> {
         reach(&target, isolation, self.limits)
     }
 
-    /// The same, for who asks two devices at once.
+    /// Opens the device for one operation, for callers that ask two devices at the same time.
     ///
     /// # Errors
-    /// If it is not there any more, or does not start or answer.
+    /// If the device has disappeared, or does not start or answer.
     pub(super) fn device(&self, id: &OperationId) -> Result<Arc<dyn Device>, Error> {
         Ok(self.reached(id)?.asked().device)
     }
 
-    /// Asks the device, opened for one operation, on a thread, so that an interruption ends the wait whatever is computed;
-    /// `None` if one came.
+    /// Asks the device, opened for one operation, on a thread, so that an interruption ends the wait whatever is being
+    /// computed; `None` if interrupted.
     pub(super) fn ask<A: Send + 'static>(
         &self,
         id: &OperationId,
@@ -81,7 +81,7 @@ impl Open<'_> {
         Ok(one.answer.filter(|_| !interrupted))
     }
 
-    /// Identifies the recipe of one shape; `None` if an interruption came.
+    /// Identifies the recipe of one shape; `None` if interrupted.
     pub(super) fn identify(
         &self,
         id: &OperationId,
@@ -95,7 +95,7 @@ impl Open<'_> {
     }
 }
 
-/// The answer about one operation.
+/// Collects the answer about one operation.
 struct One<'a, A> {
     answer: Option<Result<A, String>>,
     progress: &'a mut dyn FnMut(&str),
@@ -119,15 +119,15 @@ impl<A> Listener<Result<A, String>> for One<'_, A> {
     }
 }
 
-/// The same operation with these sizes.
+/// Returns the same operation with another shape.
 pub(super) fn of_shape(id: &OperationId, shape: Shape) -> OperationId {
     OperationId { shape, ..id.clone() }
 }
 
-/// Products of an input that are shown; reports hold all.
+/// The maximum number of products of an input that are shown; reports hold all.
 const SHOWN: usize = 12;
 
-/// A table of an input's products: where each stands along k, a and b.
+/// Builds a table of an input's products: the position along k, a and b.
 pub(super) fn table_of(products: &[(usize, String, String)]) -> Vec<Block> {
     let rows = products
         .iter()

@@ -1,4 +1,4 @@
-//! `site`: pages of all units, made of models and saved reports.
+//! `site`: web pages about all units, from models and saved reports.
 
 use std::{
     fs,
@@ -15,7 +15,7 @@ use crate::cli::{
     io::{input, interrupt::Interrupt, output, progress::Progress},
 };
 
-/// What the proofs' search for a difference draws from.
+/// The seed of the proofs' search for a difference.
 const SEED: u64 = 1;
 
 /// Writes the pages.
@@ -41,9 +41,9 @@ pub(crate) fn site(arguments: &Site, screen: Screen) -> Outcome {
     }
     let subjects: Vec<Subject> = saved(reports).into_iter().chain(modelled).collect();
     if subjects.is_empty() {
-        return Err(Failure::usage("there is no unit to write a page of: no report of a device, and no model"));
+        return Err(Failure::usage("there is nothing to write pages about: no report of a device, and no model"));
     }
-    let progress = Progress::of_one(screen, "looking for units that compute the same".to_owned());
+    let progress = Progress::of_one(screen, "searching for units that compute the same".to_owned());
     let classes = classes(&models, SEED);
     drop(progress);
     let papers = (arguments.models.is_empty() && !arguments.without_models).then(|| computed(None, None, screen));

@@ -28,7 +28,7 @@ pub(crate) fn serve(arguments: &Worker) -> Outcome {
     Ok(0)
 }
 
-/// Standard output under another descriptor: what a driver prints goes to standard error from now on.
+/// Returns standard output under another descriptor: whatever a driver prints goes to standard error from now on.
 #[cfg(unix)]
 fn own_stdout() -> io::Result<impl Write> {
     let own = rustix::io::dup(io::stdout())?;

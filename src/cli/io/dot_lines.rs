@@ -1,4 +1,4 @@
-//! Dots as JSON lines: elements as full-width hexadecimal or as values, one dot a line.
+//! Dots as JSON lines: one dot per line, with elements as full-width hexadecimal or as values.
 
 use std::ops::Range;
 
@@ -44,7 +44,8 @@ struct RawLine<'a> {
 }
 
 impl<'a> Line<'a> {
-    /// Lines of texts, the usual ones, are read without a second look; numbers keep their digits.
+    /// Reads a line. Lines whose elements are all strings, the usual ones, are parsed directly; numbers keep their
+    /// digits.
     fn read(line: &'a [u8]) -> Result<Self, Wrong> {
         if let Ok(line) = serde_json::from_slice(line) {
             return Ok(line);
@@ -61,7 +62,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// The text of a JSON string, or the digits of a number.
+/// Returns the text of a JSON string, or the digits of a number.
 fn element<'a>(place: &str, raw: &'a RawValue) -> Result<&'a str, Wrong> {
     let text = raw.get();
     match text.strip_prefix('"').and_then(|text| text.strip_suffix('"')) {
@@ -71,7 +72,7 @@ fn element<'a>(place: &str, raw: &'a RawValue) -> Result<&'a str, Wrong> {
     }
 }
 
-/// What is wrong with a line.
+/// The error in a line.
 pub(in crate::cli) struct Wrong(String);
 
 impl Wrong {
@@ -92,7 +93,7 @@ impl Wrong {
         }
         Failure::usage(format!("line {number}: {}", self.0))
             .cause(format!("{shown}{more}"))
-            .help(format!("a line of {} is such as {example}}}", operation.id))
+            .help(format!("a line for {} looks like {example}}}", operation.id))
     }
 }
 
@@ -105,7 +106,7 @@ pub(in crate::cli) struct Dots<'a> {
     pub(in crate::cli) c: Vec<u64>,
     pub(in crate::cli) scale_a: Vec<u64>,
     pub(in crate::cli) scale_b: Vec<u64>,
-    /// The first value that was rounded, in words.
+    /// A description of the first value that was rounded.
     pub(in crate::cli) rounded: Option<String>,
 }
 
@@ -115,7 +116,7 @@ impl<'a> Dots<'a> {
         Self { operation, count: 0, a, b, c, scale_a: Vec::new(), scale_b: Vec::new(), rounded: None }
     }
 
-    /// Reads one line; an empty one is none.
+    /// Reads one line; an empty line is skipped.
     pub(in crate::cli) fn read(&mut self, line: &[u8]) -> Result<(), Wrong> {
         let line = line.trim_ascii();
         if line.is_empty() {
@@ -128,7 +129,7 @@ impl<'a> Dots<'a> {
             return Err(Wrong(format!("a has {} elements and b has {}", line.a.len(), line.b.len())));
         }
         if line.a.len() > k {
-            return Err(Wrong(format!("a and b have {} elements, and k of {id} is {k}", line.a.len())));
+            return Err(Wrong(format!("a and b have {} elements, but k of {id} is {k}", line.a.len())));
         }
         let kept = self.marks();
         let result = self.append(&line, k);
@@ -147,12 +148,12 @@ impl<'a> Dots<'a> {
         let Some(scale) = id.block_scale() else {
             return match (&line.scale_a, &line.scale_b) {
                 (None, None) => Ok(()),
-                _ => Err(Wrong(format!("{id} takes no scale_a and no scale_b"))),
+                _ => Err(Wrong(format!("{id} takes neither scale_a nor scale_b"))),
             };
         };
         let (Some(scale_a), Some(scale_b)) = (&line.scale_a, &line.scale_b) else {
             return Err(Wrong(format!(
-                "scale_a and scale_b are wanted: one {} for each {} elements",
+                "scale_a and scale_b are missing: one {} for each {} elements",
                 scale.format, scale.block
             )));
         };
@@ -160,7 +161,7 @@ impl<'a> Dots<'a> {
         for (name, scales) in [("scale_a", scale_a), ("scale_b", scale_b)] {
             if !(least..=most).contains(&scales.len()) {
                 return Err(Wrong(format!(
-                    "{name} has {} elements, and {} elements of a in blocks of {} take from {least} to {most}",
+                    "{name} has {} elements, but {} elements of a in blocks of {} take from {least} to {most}",
                     scales.len(),
                     line.a.len(),
                     scale.block
@@ -183,7 +184,7 @@ impl<'a> Dots<'a> {
         }
     }
 
-    /// The `at`th dot.
+    /// Returns the dot at an index.
     pub(in crate::cli) fn dot(&self, at: usize) -> Dot<'_> {
         let k = self.operation.id.shape.sizes().2;
         let blocks = self.operation.id.block_scale().map_or(0, |scale| k.div_ceil(scale.block));
@@ -196,12 +197,13 @@ impl<'a> Dots<'a> {
     }
 }
 
-/// The elements of the `at`th dot, where each has `length`.
+/// Returns the range of the elements of the dot at an index, for dots of `length` elements.
 pub(in crate::cli) fn of(at: usize, length: usize) -> Range<usize> {
     at * length..(at + 1) * length
 }
 
-/// Appends `wanted` numbers: those of the text, then as often as needed `rest`. Of those that were rounded, `rounded` keeps the first.
+/// Appends `wanted` numbers: those of the texts, padded with `rest`. `rounded` keeps a description of the first that
+/// was rounded.
 fn numbers(
     rounded: &mut Option<String>,
     into: &mut Vec<u64>,
@@ -231,7 +233,7 @@ fn numbers(
     Ok(())
 }
 
-/// The parser's words, without the number of the line, which it does not know.
+/// Returns the parser's message without the line number, which would be wrong.
 fn describe(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let words = text.rsplit_once(" at line ").map_or(text.as_str(), |(words, _)| words);

@@ -1,4 +1,4 @@
-//! Files that are read.
+//! Reading of input files.
 
 use std::{
     fs,
@@ -10,7 +10,7 @@ use crate::report::{Report, check};
 
 use crate::cli::{failure::Failure, io::journal};
 
-/// The text of a file, or of standard input for `-`. The mark that some editors put before UTF-8 is left out.
+/// Reads the text of a file, or of standard input for `-`. A UTF-8 byte order mark is removed.
 pub(crate) fn read(path: &Path) -> Result<String, Failure> {
     let bytes = if path == Path::new("-") {
         let mut bytes = Vec::new();
@@ -22,28 +22,28 @@ pub(crate) fn read(path: &Path) -> Result<String, Failure> {
     if bytes.starts_with("\u{feff}".as_bytes()) {
         bytes.drain(..3);
     }
-    String::from_utf8(bytes)
-        .map_err(|error| Failure::usage(format!("`{}` is no text in UTF-8: {error}", path.display())))
+    String::from_utf8(bytes).map_err(|error| Failure::usage(format!("`{}` is not UTF-8 text: {error}", path.display())))
 }
 
 /// The reports of one file.
 pub(crate) struct Saved {
-    /// Where they were read.
+    /// The file.
     pub(crate) path: PathBuf,
-    /// One, or the elements of an array.
+    /// One report, or the elements of an array.
     pub(crate) reports: Vec<Report>,
 }
 
 /// Refuses to read standard input twice.
 pub(crate) fn reads_once(paths: &[PathBuf]) -> Result<(), Failure> {
     if paths.iter().filter(|path| *path == Path::new("-")).count() > 1 {
-        return Err(Failure::usage("`-` stands here twice, and standard input can be read once")
+        return Err(Failure::usage("`-` is given twice, but standard input can only be read once")
             .help("save one of the reports, and name its file"));
     }
     Ok(())
 }
 
-/// Reads reports: of files, of the `.json` files of directories in the order of their names, of standard input for `-`.
+/// Reads reports: from files, from the `.json` files of directories in the order of their names, or from standard input
+/// for `-`.
 pub(crate) fn reports(paths: &[PathBuf]) -> Result<Vec<Saved>, Failure> {
     reads_once(paths)?;
     let mut found = Vec::new();
@@ -56,7 +56,7 @@ pub(crate) fn reports(paths: &[PathBuf]) -> Result<Vec<Saved>, Failure> {
                     None => format!("is not a report: {problem}"),
                 };
                 Failure::usage(format!("`{}` {is}", path.display()))
-                    .help("`mxprobe validate FILE` says the same; `mxprobe schema` prints what a report looks like")
+                    .help("`mxprobe validate FILE` checks a report; `mxprobe schema` prints its schema")
             })?;
             journal::replay(&path, &mut reports);
             found.push(Saved { path, reports });
@@ -65,7 +65,7 @@ pub(crate) fn reports(paths: &[PathBuf]) -> Result<Vec<Saved>, Failure> {
     Ok(found)
 }
 
-/// A file itself; of a directory, the files in it that may be reports.
+/// Returns the file itself or, for a directory, the files in it that may be reports.
 pub(crate) fn files(path: &Path) -> Result<Vec<PathBuf>, Failure> {
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);
@@ -79,7 +79,7 @@ pub(crate) fn files(path: &Path) -> Result<Vec<PathBuf>, Failure> {
         }
     }
     if files.is_empty() {
-        return Err(Failure::usage(format!("there is no report in `{}`: no file ends in .json", path.display())));
+        return Err(Failure::usage(format!("`{}` contains no report: no file ends in .json", path.display())));
     }
     files.sort();
     Ok(files)

@@ -1,20 +1,20 @@
-//! Ctrl-C, and a request to terminate.
+//! Ctrl-C, and requests to terminate.
 
 use std::{
     sync::{Arc, OnceLock},
     time::{Duration, Instant},
 };
 
-/// Whether a signal asked for the end, and when the first one came.
+/// Whether a signal requested termination, and when the first one arrived.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Interrupt(Arc<OnceLock<Instant>>);
 
-/// Signals closer together than this are one request: `timeout` signals its child, and then its process group, in which the
-/// child is (coreutils, `cleanup` in timeout.c).
+/// Signals closer together than this are one request: `timeout` signals its child, and then its process group, which
+/// includes the child (coreutils, `cleanup` in timeout.c).
 const SAME_REQUEST: Duration = Duration::from_secs(1);
 
 impl Interrupt {
-    /// Catches Ctrl-C, SIGTERM and SIGHUP from now on. A second request ends the process at once.
+    /// Catches Ctrl-C, SIGTERM and SIGHUP from now on. A second request ends the process immediately.
     pub(crate) fn listen() -> Self {
         let interrupt = Self::default();
         let heard = interrupt.clone();
@@ -31,7 +31,7 @@ impl Interrupt {
         self.0.get().is_some()
     }
 
-    /// Notes a signal; returns whether it repeats a request made before.
+    /// Records a signal; returns whether it repeats an earlier request.
     fn is_second_request(&self, now: Instant) -> bool {
         now.saturating_duration_since(*self.0.get_or_init(|| now)) >= SAME_REQUEST
     }

@@ -1,9 +1,10 @@
-//! A journal beside a report that grows: what was learnt since the report was last written whole.
+//! The journal of a growing report: the results since the report was last written as a whole.
 //!
-//! A report of a device with many operations has tens of megabytes. To write it again after each operation would cost the
-//! square of that, so what is new is appended to `REPORT.json.part`, a line of JSON an operation, and the report is written
-//! whole each time that it has grown by half: three to four times its final size in all. A process that is killed leaves
-//! both, and whoever reads the report reads the journal too. A report that ends in any other way has no journal.
+//! The report of a device with many operations has tens of megabytes. Rewriting it after each operation would have
+//! quadratic cost, so new results are appended to `REPORT.json.part`, one line of JSON per operation, and the report is
+//! rewritten each time that it has grown by half: three to four times its final size in all. A process that is killed
+//! leaves both files, and readers of the report also read the journal. A report whose run ends in any other way has no
+//! journal.
 
 use std::{
     fs::{self, File},
@@ -14,18 +15,18 @@ use std::{
 use crate::report::{OperationReport, Report, Time, check};
 use serde::{Deserialize, Serialize};
 
-/// A report that has no more bytes is written whole each time: it is one page of a disk or a few.
+/// A report of at most this size is written as a whole each time: it fits in a few disk pages.
 const SMALL_BYTES: u64 = 256 << 10;
 
-/// What was learnt about an operation.
+/// The results for one operation.
 #[derive(Deserialize, Serialize)]
 struct Line {
-    /// Which report of the file it belongs to.
+    /// The index of the report in the file.
     report: usize,
-    /// The start and the device of that report: a journal of another run is not read.
+    /// The start and the device of that report: lines of another run are ignored.
     start: String,
     selector: String,
-    /// When this was learnt.
+    /// The time information of the report after this operation.
     time: Time,
     operation: OperationReport,
 }
@@ -35,26 +36,26 @@ pub(crate) struct Journal {
     path: PathBuf,
     /// Opened when the first line is written.
     file: Option<File>,
-    /// Its size, and that of the report when it was last written whole.
+    /// The size of the journal, and that of the report when it was last written as a whole.
     bytes: u64,
     report_bytes: u64,
 }
 
 impl Journal {
-    /// The journal of a report at this path.
+    /// Creates the journal of the report at this path.
     pub(crate) fn new(report: &Path) -> Self {
         Self { path: path_of(report), file: None, bytes: 0, report_bytes: 0 }
     }
 
-    /// Whether the report is to be written whole instead.
+    /// Whether the report should be written as a whole instead.
     pub(crate) fn is_full(&self) -> bool {
         self.report_bytes <= SMALL_BYTES || self.bytes >= self.report_bytes / 2
     }
 
-    /// Appends what was learnt about an operation of the report at this place of the file.
+    /// Appends the results of an operation of the report at this index of the file.
     ///
     /// # Errors
-    /// Those of the system. What was written of the line is not read.
+    /// Those of the system. A partially written line is ignored by readers.
     pub(crate) fn append(&mut self, at: usize, report: &Report, operation: &OperationReport) -> io::Result<()> {
         let line = Line {
             report: at,
@@ -74,12 +75,12 @@ impl Journal {
         Ok(())
     }
 
-    /// The report was written whole, with so many bytes: the journal begins anew.
+    /// Starts the journal again after the report was written as a whole with this number of bytes.
     pub(crate) fn folded(&mut self, bytes: u64) {
         self.file = None;
         self.bytes = 0;
         self.report_bytes = bytes;
-        // Usually there is none. One that cannot be removed says nothing that the report does not.
+        // Usually no journal exists. One that cannot be removed contains nothing that the report lacks.
         let _ = fs::remove_file(&self.path);
     }
 }
@@ -91,7 +92,7 @@ fn path_of(report: &Path) -> PathBuf {
     path.into()
 }
 
-/// Adds what the journal of a report says, if there is one. A line that was not written to its end is left out.
+/// Adds the contents of a report's journal, if there is one. A partially written line is ignored.
 pub(crate) fn replay(path: &Path, reports: &mut [Report]) {
     let Ok(text) = fs::read_to_string(path_of(path)) else { return };
     for line in text.split_inclusive('\n').filter(|line| line.ends_with('\n')) {

@@ -1,4 +1,4 @@
-//! Files, standard streams, signals: dots as JSON lines, NumPy's files, progress.
+//! Files, standard streams, signals: dots as JSON lines, NumPy files, progress.
 
 pub(super) mod dot_lines;
 pub(super) mod input;

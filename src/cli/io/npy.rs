@@ -1,4 +1,4 @@
-//! Matrices in NumPy's files.
+//! Matrices in NumPy files.
 
 use std::{
     fs::File,
@@ -12,35 +12,35 @@ use npyz::{DType, Endianness, NpyHeader, Order, TypeChar, WriterBuilder};
 
 use crate::cli::failure::Failure;
 
-/// Reads a matrix: floats and integers are values; unsigned integers of a floating format's size are its bits.
+/// Reads a matrix: floats and integers are values; unsigned integers of a floating-point format's size are its bits.
 ///
-/// One dimension is a row of A or C, and a column of B.
+/// A one-dimensional array is a row of A or C, and a column of B.
 pub(crate) fn read(path: &Path, format: Format, is_column: bool) -> Result<Matrix, Failure> {
     let refuse = |what: &dyn std::fmt::Display| Failure::usage(format!("`{}`: {what}", path.display()));
     let mut file = BufReader::new(File::open(path).map_err(|error| refuse(&error))?);
-    let npy = NpyHeader::from_reader(&mut file).map_err(|error| refuse(&format!("no NumPy file: {error}")))?;
+    let npy = NpyHeader::from_reader(&mut file).map_err(|error| refuse(&format!("not a NumPy file: {error}")))?;
     let shape: Vec<usize> = npy.shape().iter().map(|size| usize::try_from(*size).unwrap_or(usize::MAX)).collect();
     let (rows, columns) = match *shape {
         [] => (1, 1),
         [length] if is_column => (length, 1),
         [length] => (1, length),
         [rows, columns] => (rows, columns),
-        _ => return Err(refuse(&format!("{} dimensions, where a matrix has 2", shape.len()))),
+        _ => return Err(refuse(&format!("{} dimensions, but a matrix has 2", shape.len()))),
     };
     let is_fortran = npy.order() == Order::Fortran && shape.len() == 2;
     let dtype = npy.dtype();
-    let DType::Plain(kind) = &dtype else { return Err(refuse(&format!("elements of {}", dtype.descr()))) };
+    let DType::Plain(kind) = &dtype else { return Err(refuse(&format!("unsupported element type {}", dtype.descr()))) };
     let size = usize::try_from(kind.size_field()).unwrap_or(0);
     let is_bits = kind.type_char() == TypeChar::Uint && !format.is_integer();
     if is_bits && size != format.storage_bytes() {
         return Err(refuse(&format!(
-            "unsigned integers of {size} bytes, where the bits of {format} take {}",
+            "unsigned integers of {size} bytes, but the bits of {format} take {}",
             format.storage_bytes()
         )));
     }
     let kind_of = match (kind.type_char(), size) {
         (TypeChar::Uint, _) if is_bits => Kind::Bits(format),
-        // By their bits: a conversion would make every NaN a quiet one.
+        // Floats are read by their bits: a conversion would turn signaling NaNs into quiet ones.
         (TypeChar::Float, 2) => Kind::Bits(Format::F16),
         (TypeChar::Float, 4) => Kind::Bits(Format::F32),
         (TypeChar::Float, 8) => Kind::Bits(Format::F64),
@@ -52,7 +52,7 @@ pub(crate) fn read(path: &Path, format: Format, is_column: bool) -> Result<Matri
         (TypeChar::Uint, 4) => Kind::Bits(Format::U32),
         (TypeChar::Int, 8) => Kind::Long { is_signed: true },
         (TypeChar::Uint, 8) => Kind::Long { is_signed: false },
-        _ => return Err(refuse(&format!("elements of {}", dtype.descr()))),
+        _ => return Err(refuse(&format!("unsupported element type {}", dtype.descr()))),
     };
     let Some(count) = rows.checked_mul(columns).filter(|count| count.checked_mul(8).is_some()) else {
         return Err(refuse(&format!("{rows}×{columns} elements are too many")));
@@ -63,10 +63,10 @@ pub(crate) fn read(path: &Path, format: Format, is_column: bool) -> Result<Matri
     Matrix::new(rows, columns, values).map_err(|error| refuse(&error))
 }
 
-/// A matrix that is stored column after column.
+/// Converts a matrix that is stored column by column to row-major order.
 fn by_rows(values: &[f64], rows: usize, columns: usize) -> Vec<f64> {
     let mut by_rows = vec![0.0; values.len()];
-    // Some rows at a time, whose lines stay in a cache.
+    // A few rows at a time, so that their lines stay in the cache.
     for first in (0..rows).step_by(ROWS_AT_ONCE) {
         for column in 0..columns {
             for row in first..(first + ROWS_AT_ONCE).min(rows) {
@@ -79,28 +79,28 @@ fn by_rows(values: &[f64], rows: usize, columns: usize) -> Vec<f64> {
 
 const ROWS_AT_ONCE: usize = 32;
 
-/// What elements of a file are.
+/// The interpretation of a file's elements.
 #[derive(Clone, Copy)]
 enum Kind {
-    /// Elements of a format.
+    /// Elements in a format.
     Bits(Format),
-    /// Unsigned integers of 16 bits, for which there is no format.
+    /// 16-bit unsigned integers, which have no format.
     Short,
-    /// Integers of 64 bits.
+    /// 64-bit integers.
     Long { is_signed: bool },
 }
 
-/// Bytes that are read at once: whole elements of any size.
+/// The number of bytes read at a time: whole elements of any size.
 const CHUNK_BYTES: usize = 1 << 16;
 
-/// The values of so many elements of so many bytes.
+/// Reads the values of `count` elements of `size` bytes each.
 fn values(
     file: &mut impl Read,
     kind: Kind,
     (count, size): (usize, usize),
     is_swapped: bool,
 ) -> Result<Vec<f64>, String> {
-    // A header may announce more than there is.
+    // A header may announce more elements than the file has.
     let mut values = Vec::with_capacity(count.min(CAPACITY));
     let mut bytes = vec![0; CHUNK_BYTES.min(count * size)];
     let mut rest = count * size;
@@ -139,10 +139,11 @@ fn values(
     Ok(values)
 }
 
-/// Elements that there is room for before they were read.
+/// The maximum capacity reserved before elements are read.
 const CAPACITY: usize = 1 << 24;
 
-/// The bytes of a NumPy file that holds D: as values of the narrowest type that holds its format, or as its bits.
+/// Returns the bytes of a NumPy file that holds D: as values of the narrowest type that holds its format, or as its
+/// bits.
 pub(crate) fn write(d: &Elements, rows: usize, columns: usize, as_bits: bool) -> Vec<u8> {
     let shape = [rows as u64, columns as u64];
     let format = d.format();
@@ -172,7 +173,7 @@ pub(crate) fn write(d: &Elements, rows: usize, columns: usize, as_bits: bool) ->
         (false, _) if format == Format::F16 => {
             written!(npyz::half::f16, |bits| npyz::half::f16::from_bits(bits as u16))
         }
-        // Every other format's values are f32's.
+        // The values of every other format are exact in f32.
         (false, _) => written!(f32, |bits| format.to_f64(bits) as f32),
     }
     bytes

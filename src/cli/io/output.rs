@@ -1,4 +1,4 @@
-//! Results to standard output, notes to standard error, files renamed into place.
+//! Output: results to standard output, notes to standard error, files renamed into place.
 
 use std::{
     fmt::Display,
@@ -17,7 +17,7 @@ use crate::cli::{
     io::shown,
 };
 
-/// Writes results.
+/// Writes bytes to standard output.
 pub(crate) fn print(bytes: &[u8]) -> Outcome {
     let written = shown::aside(|| {
         let mut stdout = io::stdout().lock();
@@ -27,12 +27,12 @@ pub(crate) fn print(bytes: &[u8]) -> Outcome {
     Ok(0)
 }
 
-/// Writes a result in the form that is asked for.
+/// Writes a result in the requested format.
 pub(crate) fn show(result: &dyn Show, format: Format, screen: Screen) -> Outcome {
     print(format.form(screen).text(result).as_bytes())
 }
 
-/// Writes a part of a result that is shown while it grows.
+/// Writes a part of a result that is shown as it grows.
 pub(crate) fn show_part(blocks: &[Block], screen: Screen) -> Outcome {
     print(on_screen(blocks, screen.style).as_bytes())
 }
@@ -42,18 +42,18 @@ pub(crate) fn print_json(value: &impl Serialize) -> Outcome {
     print(to_json(value).as_bytes())
 }
 
-/// Says something beside the results.
+/// Writes a note to standard error.
 pub(crate) fn note(words: impl Display) {
-    // Nobody can be told that standard error is closed.
+    // If standard error is closed, there is nowhere left to report the error.
     let _ = shown::aside(|| writeln!(anstream::stderr(), "{}", plain::lines(&words.to_string())));
 }
 
-/// Replaces a file in one step: a reader sees the old text or the new one, never a part.
+/// Replaces a file atomically: a reader sees either the old text or the new one, never a part.
 pub(crate) fn replace(path: &Path, text: &str) -> Result<(), Failure> {
     replace_bytes(path, text.as_bytes())
 }
 
-/// Says before the work, and not after it, that a file cannot be written.
+/// Checks that a file can be written, so that the error appears before the work rather than after it.
 pub(crate) fn can_write(path: &Path) -> Result<(), Failure> {
     if path.is_dir() || path.as_os_str().to_string_lossy().ends_with('/') {
         return Err(unwritable(path, &"it is a directory"));
@@ -65,25 +65,24 @@ pub(crate) fn can_write(path: &Path) -> Result<(), Failure> {
     file.map(drop).map_err(|error| unwritable(path, &without_path(&error)))
 }
 
-/// Refuses to write over what was read: a view of a report is not the report.
+/// Refuses to overwrite an input: a view of a report is not the report.
 pub(crate) fn is_none_of(out: &Path, read: &[PathBuf]) -> Result<(), Failure> {
     let Ok(out_now) = fs::canonicalize(out) else { return Ok(()) };
     match read.iter().find(|path| out_now.is_file() && fs::canonicalize(path).is_ok_and(|path| path == out_now)) {
-        Some(_) => Err(Failure::usage(format!("`{}` is a report that is read, and would be lost", out.display()))
+        Some(_) => Err(Failure::usage(format!("`{}` is an input file, and would be overwritten", out.display()))
             .help("give `--out` another name")),
         None => Ok(()),
     }
 }
 
-/// Refuses names of views: what is written is JSON, whatever `--format` prints.
+/// Refuses file names of other views: the file gets JSON, whatever `--format` prints.
 pub(crate) fn is_for_json(path: &Path) -> Result<(), Failure> {
     let views = [("html", "html"), ("htm", "html"), ("md", "markdown"), ("csv", "csv")];
     let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
     match views.into_iter().find(|(name, _)| extension.eq_ignore_ascii_case(name)) {
         Some((_, format)) => {
-            Err(Failure::usage(format!("`{}` is no name for a report: --out writes JSON", path.display())).help(
-                format!("`--format {format}` prints that view, and `mxprobe report` shows a saved report as one"),
-            ))
+            Err(Failure::usage(format!("`{}` is not a file name for a report: --out writes JSON", path.display()))
+                .help(format!("`--format {format}` prints that view, and `mxprobe report` converts a saved report")))
         }
         None => Ok(()),
     }
@@ -95,10 +94,10 @@ fn folder(path: &Path) -> &Path {
 
 fn unwritable(path: &Path, why: &dyn Display) -> Failure {
     Failure::usage(format!("`{}` cannot be written: {why}", path.display()))
-        .help("give a file where this user may write; `--out` also takes a directory that exists")
+        .help("choose a file that you may write; `--out` also takes an existing directory")
 }
 
-/// As [`replace`], with bytes. Where a link stands, what it leads to is replaced; who may read it stays as it was.
+/// Like [`replace`], with bytes. If the path is a link, its target is replaced; an existing file keeps its permissions.
 pub(crate) fn replace_bytes(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let write = || -> io::Result<()> {
         let there = fs::metadata(path).ok();
@@ -119,13 +118,14 @@ pub(crate) fn replace_bytes(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     write().map_err(|error| unwritable(path, &without_path(&error)))
 }
 
-/// What the system says; the name of a temporary file, which nobody asked for, is left out.
+/// Returns the message of an error without the name of the temporary file, which the user never asked for.
 fn without_path(error: &io::Error) -> String {
     let text = error.to_string();
     text.split_once(" at path ").map_or(text.clone(), |(what, _)| what.to_owned())
 }
 
-/// Temporary files are private; a report is an ordinary file, which the user's mask says who may read.
+/// Gives a temporary file the permissions of an ordinary one: temporary files are private, but a report honours the
+/// umask.
 #[cfg(unix)]
 fn ordinary(builder: &mut tempfile::Builder<'_, '_>) {
     use std::os::unix::fs::PermissionsExt;

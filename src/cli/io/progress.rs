@@ -1,4 +1,5 @@
-//! How far a command is, on standard error: one line in place at a terminal, else a line every few seconds.
+//! Progress of a command, on standard error: one line updated in place on a terminal, otherwise a line every few
+//! seconds.
 
 use std::{
     io::IsTerminal,
@@ -16,20 +17,20 @@ use crate::{
     plain,
 };
 
-/// Says how far a command is: at a terminal one line with a bar, an estimate of the time left and the step in hand; in a pipe
-/// a line every [`EVERY`], and none in the first [`QUIET`].
+/// Reports the progress of a command. On a terminal: one line with a bar, an estimate of the time left and the current
+/// step. In a pipe: a line every [`EVERY`], starting after [`QUIET`].
 pub(crate) struct Progress {
     how: How,
     total: usize,
     done: usize,
-    /// The step in hand and those after it.
+    /// The steps after the current one.
     steps: std::vec::IntoIter<String>,
     now: String,
-    /// What is known of the step in hand.
+    /// Details of the current step.
     detail: String,
-    /// What is known so far of the result, above the bar.
+    /// Partial results, shown above the bar.
     above: Arc<Mutex<String>>,
-    /// When that was written last.
+    /// When `above` was last written.
     drawn: Option<Instant>,
 }
 
@@ -39,33 +40,33 @@ enum How {
     Bar(ProgressBar),
 }
 
-/// When a pipe gets its lines.
+/// The state that decides when a pipe gets its lines.
 struct Lines {
     started: Instant,
     last: Option<Instant>,
 }
 
-/// Between two lines in a pipe.
+/// The time between two lines in a pipe.
 const EVERY: Duration = Duration::from_secs(5);
-/// What takes no longer has no line in a pipe.
+/// Commands that take no longer than this print no line in a pipe.
 const QUIET: Duration = Duration::from_secs(2);
-/// Between two drawings of the bar while nothing happens.
+/// The time between two drawings of the bar while nothing happens.
 const TICK: Duration = Duration::from_millis(250);
-/// From when on the time passed is shown if the time left is unknown.
+/// The elapsed time is shown from this point on if the time left is unknown.
 const SLOW: Duration = Duration::from_secs(1);
-/// The columns of a terminal that does not tell.
+/// The assumed number of columns if a terminal does not report it.
 const COLUMNS: u16 = 80;
-/// A terminal of fewer columns shows the step without a bar.
+/// A terminal with fewer columns shows the step without a bar.
 const WIDE: u16 = 60;
-/// The bar in one line.
+/// The template of the bar, in one line.
 const BAR: &str = "[{bar:20}] {prefix}{left} {wide_msg}";
-/// Positions of the bar for one step.
+/// The number of positions of the bar for one step.
 const PARTS: u64 = 1000;
 
 impl Progress {
-    /// Of a command that takes so many steps.
+    /// Starts the progress of a command with a number of steps.
     pub(crate) fn new(screen: Screen, total: usize) -> Self {
-        // A terminal that cannot move its cursor says so.
+        // A terminal that cannot move its cursor is called `dumb`.
         let in_place = || std::io::stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|name| name != "dumb");
         let how = if screen.quiet {
             How::Silent
@@ -91,32 +92,32 @@ impl Progress {
         }
     }
 
-    /// Of one step, of which nothing tells how much is done.
+    /// Starts the progress of a single step whose completed part is unknown.
     pub(crate) fn of_one(screen: Screen, words: String) -> Self {
         let mut progress = Self::new(screen, 1);
         progress.begin(vec![words]);
         progress
     }
 
-    /// The same for a command that programs keep running and ask: a pipe gets no line.
+    /// Like [`of_one`](Self::of_one), for a command that programs keep running and query: it prints nothing in a pipe.
     pub(crate) fn at_terminal(screen: Screen, words: String) -> Self {
         let quiet = screen.quiet || !std::io::stderr().is_terminal();
         Self::of_one(Screen { quiet, ..screen }, words)
     }
 
-    /// These steps are taken next, the first of them now.
+    /// Sets the upcoming steps, and starts the first of them.
     pub(crate) fn begin(&mut self, steps: Vec<String>) {
         self.steps = steps.into_iter();
         self.next();
     }
 
-    /// The step in hand is done, and the next one begins.
+    /// Completes the current step and starts the next one.
     pub(crate) fn step(&mut self) {
         self.done += 1;
         self.next();
     }
 
-    /// So many steps are done in all, and this is what the newest was about.
+    /// Sets the total number of completed steps and the description of the newest.
     pub(crate) fn advance(&mut self, done: usize, detail: &str) {
         self.done = done;
         detail.clone_into(&mut self.detail);
@@ -129,13 +130,13 @@ impl Progress {
         self.show(0.0);
     }
 
-    /// Says what goes on within the step in hand, and how much of it is done, from 0 to 1.
+    /// Updates the description of the current step and its completed part, from 0 to 1.
     pub(crate) fn part(&mut self, detail: &str, done: f64) {
         detail.clone_into(&mut self.detail);
         self.show(done);
     }
 
-    /// Shows above the bar what is known so far, if there is a bar and room for these lines.
+    /// Shows partial results above the bar, if there is a bar and room for these lines.
     pub(crate) fn result(&mut self, lines: impl FnOnce() -> String) {
         let How::Bar(bar) = &self.how else { return };
         let now = Instant::now();
@@ -195,7 +196,7 @@ impl Drop for Progress {
 }
 
 impl Lines {
-    /// The time since the start, if a line is due.
+    /// Returns the time since the start, if a line is due.
     fn due(&mut self, now: Instant) -> Option<Duration> {
         let passed = now.saturating_duration_since(self.started);
         let is_due = match self.last {
@@ -210,13 +211,13 @@ impl Lines {
     }
 }
 
-/// A bar for so many steps. A line is cut to the width of the terminal, so that it never wraps.
+/// Builds a bar for a number of steps. The line is cut to the width of the terminal, so that it never wraps.
 fn bar(total: usize, columns: u16, target: ProgressDrawTarget) -> ProgressBar {
     let style = style(if columns < WIDE { "{prefix} {wide_msg}" } else { BAR });
     ProgressBar::with_draw_target(Some(total as u64 * PARTS), target).with_style(style)
 }
 
-/// A template of the bar, with the time left.
+/// Builds the style of a bar from a template, with the time left.
 fn style(template: &str) -> ProgressStyle {
     let style = ProgressStyle::with_template(template).expect("a template of indicatif");
     let time = |state: &ProgressState, out: &mut dyn std::fmt::Write| {
@@ -235,7 +236,8 @@ fn position(done: usize, part: f64) -> u64 {
     done as u64 * PARTS + (part.clamp(0.0, 1.0) * PARTS as f64) as u64
 }
 
-/// The time left, as long as all steps take the same: `40 s`, `3 min`, `2 h`. Unknown before the first thousandth is done.
+/// Estimates the time left, assuming that all steps take the same time: `40 s`, `3 min`, `2 h`. Unknown before the
+/// first thousandth is done.
 fn left(passed: Duration, position: u64, length: u64) -> Option<String> {
     if position == 0 || position >= length {
         return None;

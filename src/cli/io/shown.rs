@@ -1,18 +1,18 @@
-//! The bar that is on the terminal, and how anything else is written there meanwhile.
+//! The progress bar on the terminal, and other output while it is shown.
 
 use std::sync::{Mutex, PoisonError};
 
 use indicatif::ProgressBar;
 
-/// The bar that is shown now. There is one terminal, so there is one.
+/// The current bar. There is one terminal, so there is one bar.
 static SHOWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
 
-/// Says which bar is shown from now on.
+/// Sets the bar that is shown from now on.
 pub(super) fn set(bar: Option<ProgressBar>) {
     *SHOWN.lock().unwrap_or_else(PoisonError::into_inner) = bar;
 }
 
-/// Writes something else to the terminal: above the bar, if one is shown.
+/// Writes something else to the terminal, above the bar if one is shown.
 pub(super) fn aside<R>(write: impl FnOnce() -> R) -> R {
     let shown = SHOWN.lock().unwrap_or_else(PoisonError::into_inner).clone();
     match shown {

@@ -11,7 +11,7 @@ pub(super) use sizes::Magnitudes;
 use sizes::{Sizes, Weighted};
 use step::{Linear, Step, power_of_two, smallest_normal};
 
-/// What is lost by a way to multiply, whatever the matrices are.
+/// The error of a way to multiply, for any matrices.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Bound {
     step: Step,
@@ -22,34 +22,35 @@ pub(super) struct Bound {
     accumulation: Accumulation,
 }
 
-/// What max |Ĉ − C| / (|A|·|B|) is at the most.
+/// Upper limits of max |Ĉ − C| / (|A|·|B|).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Limits {
-    /// For these A and B: each product counts with the operations that come after it.
+    /// For these A and B: each product is weighted by the operations that come after it.
     pub(super) of_these: f64,
-    /// For any A and B of the same length and sums of magnitudes: every product counts with every operation. It grows as n·u.
+    /// For any A and B of the same length and sums of magnitudes: every product is weighted by every operation. Grows
+    /// as n·u.
     pub(super) of_any: f64,
-    /// With [`PROBABILITY`], if the errors of operations were random variables of mean zero. It grows as √n·u.
+    /// With [`PROBABILITY`], if the errors of operations were random variables of mean zero. Grows as √n·u.
     pub(super) probable: f64,
 }
 
-/// The probability with which [`Limits::probable`] holds for every element of C at once, under its assumption.
+/// The probability with which [`Limits::probable`] holds for all elements of C simultaneously, under its assumption.
 pub(super) const PROBABILITY: f64 = 0.99;
 
-/// What words of a format hold, each rounded to nearest from what those before it left.
+/// The words of one format, each rounded to nearest from the remainder of those before it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Words {
-    /// Bits of a significand.
+    /// Significand bits.
     bits: i32,
-    /// What is left below the range of the format, at the most.
+    /// The largest remainder below the range of the format.
     rest: f64,
-    /// What the exponent of an operand that is not zero counts for, at the least.
+    /// The least value that the exponent of a nonzero operand counts for.
     smallest_normal: f64,
     /// The largest finite value.
     largest: f64,
 }
 
-/// Bits of the significands of A and B.
+/// Significand bits of A and B.
 const INPUT_BITS: i32 = 24;
 
 impl Words {
@@ -65,13 +66,14 @@ impl Words {
         Self { bits, rest, smallest_normal, largest: format.to_f64(format.largest(false)) }
     }
 
-    /// What `count` words leave of x is no more than this times |x|, or than [`Words::rest`].
+    /// Returns f: the remainder of x after `count` words is at most f·|x| or at most [`Words::rest`], whichever is
+    /// larger.
     fn left(self, count: usize) -> f64 {
         let bits = self.bits * i32::try_from(count).expect("a few words");
         if bits >= INPUT_BITS { 0.0 } else { power_of_two(-bits) }
     }
 
-    /// The word after `before` others is no more than the first times |x|, and the second.
+    /// Returns (f, g): the word after `before` others is at most f·|x| + g.
     fn word(self, before: usize) -> (f64, f64) {
         let rest = if before == 0 { self.rest } else { 2.0 * self.rest };
         (self.left(before) + self.left(before + 1), rest)
@@ -79,7 +81,8 @@ impl Words {
 }
 
 impl Bound {
-    /// Of words on an operation of a model; `None` where nothing can be said: sums that may wrap, sums of integers.
+    /// The bound for words multiplied by an operation of a model; `None` if nothing can be proved: the sums may wrap,
+    /// or are sums of integers.
     pub(super) fn of(
         evaluator: &Evaluator,
         words: usize,
@@ -87,7 +90,7 @@ impl Bound {
         accumulation: Accumulation,
     ) -> Option<Self> {
         let (id, flush) = (evaluator.id(), evaluator.flush());
-        // Words that have scales leave other rests.
+        // The remainders of words with scales are different.
         if id.block_scale().is_some() {
             return None;
         }
@@ -96,15 +99,15 @@ impl Bound {
         Some(Self { step, a, b, words, products, accumulation })
     }
 
-    /// Of a loop in f32 that rounds every product and every sum.
+    /// The bound of a loop in f32 that rounds every product and every sum.
     pub(super) fn single(accumulation: Accumulation) -> Self {
         let of_f32 = Words::of(Format::F32, false);
         let products = Products::Significant;
         Self { step: Step::single(), a: of_f32, b: of_f32, words: 1, products, accumulation }
     }
 
-    /// The most that max |Ĉ − C| / (|A|·|B|) can be for these matrices of f32 values; `None` where a value is beyond the range
-    /// of the words, or a sum may be beyond that of the unit's results.
+    /// The limits for these matrices of f32 values; `None` if a value is beyond the range of the words, or a sum may be
+    /// beyond the range of the unit's results.
     pub(super) fn limits(&self, matrices: &mut Magnitudes<'_>) -> Option<Limits> {
         let [of_a, of_b] = matrices.largest();
         if of_a > self.a.largest || of_b > self.b.largest {
@@ -141,14 +144,14 @@ impl Bound {
                 *worst = worst.max(if products > 0.0 { total / products } else { total });
             }
         }
-        // The sums of magnitudes were rounded themselves.
+        // The sums of magnitudes are themselves rounded.
         let [of_these, of_any, probable] = worst.map(|worst| worst * (1.0 + power_of_two(-20)));
         Some(Limits { of_these, of_any, probable })
     }
 
-    /// What the words and the products of words that are left out are worth. Of the products i + j ≤ p + 1:
-    /// x·y − Σ xᵢ·yⱼ = r·y + Σ xᵢ·sₚ₊₁₋ᵢ, where r is what p words leave of x and sⱼ what j words leave of y. Of all products:
-    /// r·y + (x − r)·sₚ.
+    /// Bounds the error of the words and of the products of words that are left out. If the products i + j ≤ p + 1 are
+    /// computed: x·y − Σ xᵢ·yⱼ = r·y + Σ xᵢ·sₚ₊₁₋ᵢ, where r is the remainder of x after p words and sⱼ that of y after
+    /// j words. If all products are computed: r·y + (x − r)·sₚ.
     fn left_out(&self, all: &Sizes) -> f64 {
         let (p, rest) = (self.words, (self.a.left(self.words), self.a.rest));
         let of_b = |count: usize| (self.b.left(count), self.b.rest);
@@ -159,15 +162,15 @@ impl Bound {
         all.product(rest, (1.0, 0.0)) + words
     }
 
-    /// What the unit loses where c is chained through every product; `None` where something may overflow.
+    /// Bounds the loss of the unit if c is chained through every product; `None` if a sum may overflow.
     fn chained(&self, of_dot: &Weighted, k: usize) -> Option<Lost> {
         let chain = self.chain(&self.pairs(), of_dot, self.steps(k), 1);
         let Chain { lost, probable, .. } = chain;
         chain.within(self.step.largest).then_some(Lost { lost, probable, certain: 0.0 })
     }
 
-    /// What is lost where A1·B1 is computed in blocks, each from +0, whose sums are added outside the unit to those of the
-    /// other products.
+    /// Bounds the loss if A1·B1 is computed in blocks, each starting from +0, whose sums are added outside the unit to
+    /// the sum of the other products.
     fn blocked(
         &self,
         whole: &Weighted,
@@ -180,7 +183,7 @@ impl Bound {
         let before = self.chain(&pairs, whole, self.steps(k), 1);
         let blocks = k.div_ceil(block);
         let inner = self.chain(&[(0, 0)], of_blocks, self.steps(block.min(k)), blocks);
-        // Each sum that is rounded outside: what came before, and the blocks so far.
+        // Every sum rounded outside the unit: the sum of the other products, and the blocks so far.
         let through = self.chain(
             &[(0, 0)],
             &Weighted { all: of_blocks.blocks, ..*of_blocks },
@@ -192,7 +195,7 @@ impl Bound {
         let outside = roundoff * growth * (count * before.magnitude + through.magnitude);
         let largest = growth * (before.magnitude + inner.magnitude);
         let outside_probable = roundoff * count.sqrt() * largest;
-        // f64 becomes f32 once, where it may be subnormal.
+        // The f64 sum is rounded to f32 once, and the result may be subnormal.
         let last = if is_wide { power_of_two(-24) * largest + power_of_two(-150) } else { 0.0 };
         let fits = largest <= self.step.largest.min(f64::from(f32::MAX)) / 2.0;
         fits.then_some(Lost {
@@ -202,12 +205,12 @@ impl Bound {
         })
     }
 
-    /// Operations along k.
+    /// The number of operations along k.
     fn steps(&self, k: usize) -> usize {
         k.div_ceil(self.step.k).max(1)
     }
 
-    /// Pairs of words in the order in which their products are computed, counted from 0.
+    /// Pairs of words, counted from 0, in the order in which their products are computed.
     fn pairs(&self) -> Vec<(usize, usize)> {
         let words = self.words;
         let levels = match self.products {
@@ -218,8 +221,8 @@ impl Bound {
         (0..levels).rev().flat_map(of_level).filter(|(i, j)| *i < words && *j < words).collect()
     }
 
-    /// What operations lose that run one after another along k for each pair of words, c chained through all of them; and
-    /// the same `times` over, each on its own products.
+    /// Bounds the loss of operations that run one after another along k for each pair of words, with c chained through
+    /// all of them, `times` over on different products.
     fn chain(&self, pairs: &[(usize, usize)], sizes: &Weighted, steps: usize, times: usize) -> Chain {
         let Step { lost, magnitude, .. } = self.step;
         let operations = (pairs.len() * steps) as f64;
@@ -232,7 +235,7 @@ impl Bound {
             let (a, b) = ((a.0, a.1 + self.a.smallest_normal), (b.0, b.1 + self.b.smallest_normal));
             aligned.add(sizes.all.product(a, b), sizes.later.product(a, b), after);
         }
-        // |c| of each operation is what the ones before it added, which later ones may make larger.
+        // |c| of an operation is the sum of what the operations before it added, which later ones may enlarge.
         let Linear { c, product, aligned: of_aligned, constant } = magnitude;
         let growth = c.max(1.0).powf(operations);
         let largest = growth * (product * products.total + of_aligned * aligned.total + constant * operations * times);
@@ -244,35 +247,36 @@ impl Bound {
             + lost.product * products.total
             + lost.aligned * aligned.total
             + lost.constant * operations * times;
-        // Errors of mean zero add as their squares do: the root of Σ (αc + α'p + β)², c at its largest throughout.
+        // Errors of mean zero add as the root of the sum of squares: √(Σ (αc + α'p + β)²), with c at its largest
+        // throughout.
         let probable = lost.c * operations.sqrt() * largest
             + lost.product * products.total
             + lost.aligned * aligned.total
             + lost.constant * (operations * times).sqrt();
-        // The result is no more than `largest`, the exact one no more than the products.
+        // The result is at most `largest`, the exact result at most the products.
         Chain { lost: of_operations.min(largest + products.total), probable, magnitude: largest }
     }
 }
 
-/// How many times [`Lost::probable`] an error may be, so that with [`PROBABILITY`] none of so many is larger: a sum of
-/// martingale differences that are no more than εᵢ is beyond λ·√(Σ εᵢ²) with a probability of no more than 2·exp(−λ²/2)
-/// (Azuma and Hoeffding).
+/// The multiple λ of [`Lost::probable`] that, with [`PROBABILITY`], no error of this many dots exceeds: a sum of
+/// martingale differences that are at most εᵢ exceeds λ·√(Σ εᵢ²) with a probability of at most 2·exp(−λ²/2) (Azuma and
+/// Hoeffding).
 fn deviations(dots: usize) -> f64 {
     (2.0 * (2.0 * dots.max(1) as f64 / (1.0 - PROBABILITY)).ln()).sqrt()
 }
 
-/// What a product loses.
+/// The loss of a product.
 #[derive(Clone, Copy, Debug)]
 struct Lost {
-    /// At the most.
+    /// The upper limit.
     lost: f64,
-    /// The root of the sum of squares of what its operations lose at the most.
+    /// The root of the sum of the squares of the largest losses of its operations.
     probable: f64,
-    /// What a rounding at the end loses besides.
+    /// The additional loss of a final rounding.
     certain: f64,
 }
 
-/// Sums of magnitudes over the operations: once each, and times the number of operations after them.
+/// Sums of magnitudes over the operations: counted once each, and weighted by the number of operations after them.
 #[derive(Default)]
 struct Through {
     total: f64,
@@ -290,12 +294,12 @@ impl Through {
 struct Chain {
     lost: f64,
     probable: f64,
-    /// |D| is no more.
+    /// An upper limit of |D|.
     magnitude: f64,
 }
 
 impl Chain {
-    /// Whether every sum is far enough from the largest value.
+    /// Whether every sum is safely below the largest value.
     fn within(&self, largest: f64) -> bool {
         self.magnitude <= largest / 2.0
     }

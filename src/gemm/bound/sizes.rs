@@ -1,4 +1,5 @@
-//! Sizes of A and B that bounds are made of: sums of magnitudes along k, each weighted by what comes after it.
+//! Sizes of A and B that the bounds are computed from: sums of magnitudes along k, each weighted by the operations that
+//! follow.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +29,7 @@ impl Sizes {
         self.products
     }
 
-    /// The same with every weight so many times as large.
+    /// Multiplies every weight by a factor.
     fn times(self, factor: f64) -> Self {
         Self { products: factor * self.products, x: factor * self.x, y: factor * self.y, count: factor * self.count }
     }
@@ -37,11 +38,11 @@ impl Sizes {
 /// The sizes of one dot.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Weighted {
-    /// Every product once.
+    /// Every product counted once.
     pub(super) all: Sizes,
-    /// Times the operations that come after it, in its block.
+    /// Weighted by the number of operations that come after it in its block.
     pub(super) later: Sizes,
-    /// Times the blocks from its own on.
+    /// Weighted by the number of blocks from its own block on.
     pub(super) blocks: Sizes,
 }
 
@@ -53,12 +54,12 @@ impl Weighted {
     }
 }
 
-/// Matrices, and their sizes as far as they were asked for.
+/// Matrices and their sizes, computed on demand.
 pub(in crate::gemm) struct Magnitudes<'a> {
     a: &'a Matrix,
     columns: Vec<Vec<f64>>,
     largest: [f64; 2],
-    /// By the products of an operation and of a block.
+    /// Keyed by the products per operation and per block.
     tables: BTreeMap<(usize, usize), Vec<Weighted>>,
 }
 
@@ -71,7 +72,7 @@ struct Span {
 }
 
 impl<'a> Magnitudes<'a> {
-    /// Of an m×k and a k×n matrix.
+    /// The magnitudes of an m×k and a k×n matrix.
     pub(in crate::gemm) fn new(a: &'a Matrix, b: &Matrix) -> Self {
         let column = |column: usize| (0..b.rows).map(|row| b.values[row * b.columns + column].abs()).collect();
         let largest = [a, b].map(|matrix| matrix.values.iter().fold(0.0, |most: f64, value| most.max(value.abs())));
@@ -83,17 +84,17 @@ impl<'a> Magnitudes<'a> {
         self.largest
     }
 
-    /// Elements of A·B.
+    /// The number of elements of A·B.
     pub(super) fn dots(&self) -> usize {
         self.a.rows * self.columns.len()
     }
 
-    /// Products in a dot.
+    /// The number of products in a dot.
     pub(super) fn k(&self) -> usize {
         self.a.columns
     }
 
-    /// The sizes of every dot, where an operation takes `step` products, and `block` of them are a sum of its own.
+    /// The sizes of every dot, if an operation takes `step` products and each `block` products have a sum of their own.
     pub(super) fn table(&mut self, step: usize, block: usize) -> &[Weighted] {
         let (a, columns) = (self.a, &self.columns);
         self.tables.entry((step, block)).or_insert_with(|| table(a, columns, &spans(a.columns, step, block)))
@@ -144,7 +145,7 @@ fn table(a: &Matrix, columns: &[Vec<f64>], spans: &[Span]) -> Vec<Weighted> {
     found
 }
 
-/// Σ |x|·y of magnitudes y, in sums side by side.
+/// Σ |x|·y for magnitudes y, in several independent sums.
 fn products(x: &[f64], y: &[f64]) -> f64 {
     const LANES: usize = 8;
     let ((x_lanes, x_rest), (y_lanes, y_rest)) = (x.as_chunks::<LANES>(), y.as_chunks::<LANES>());

@@ -1,25 +1,25 @@
-//! What one operation of a unit loses at the most: derived node by node from its model.
+//! The largest loss of one operation of a unit, derived node by node from its model.
 
 use mxprobe_api::{Format, OperationId, Rounding, Subnormals};
 use mxprobe_models::{Adder, Below, Class, Evaluator, Flush, Output, PlanNode, Scale, Term};
 
-/// 2^exponent; 0 and infinity beyond the range of f64.
+/// 2^exponent; 0 or infinity beyond the range of f64.
 pub(super) fn power_of_two(exponent: i32) -> f64 {
     f64::from(exponent).exp2()
 }
 
-/// What one operation d = c + Σ p loses, for products p of operands that it reads as they are:
+/// The loss of one operation d = c + Σ p, for products p of operands that it reads unchanged:
 ///
 /// |d − (c + Σp)| ≤ `c`·|c| + `product`·Σ|p| + `aligned`·Σp̂ + `constant`, where p̂ = (|a| + θ)(|b| + θ') and θ is the smallest
-/// normal value of an operand's format: an operand that is not zero has an exponent of log2 θ or more.
+/// normal value of an operand's format: the exponent of a nonzero operand counts as log2 θ or more.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Step {
-    /// Products in an operation.
+    /// Products per operation.
     pub(super) k: usize,
     pub(super) lost: Linear,
-    /// |d| ≤ this, in the same terms.
+    /// The upper limit of |d|, in the same terms.
     pub(super) magnitude: Linear,
-    /// The smallest of the largest finite values of the formats that it rounds into.
+    /// The smallest of the largest finite values of the formats that the operation rounds into.
     pub(super) largest: f64,
 }
 
@@ -32,7 +32,7 @@ pub(super) struct Linear {
     pub(super) constant: f64,
 }
 
-/// A form in |c| and in each product's |p| and p̂.
+/// A linear form in |c| and in the |p| and p̂ of each product.
 #[derive(Clone, Debug)]
 struct Form {
     c: f64,
@@ -47,7 +47,7 @@ impl Form {
     }
 
     fn add(&mut self, other: &Self, factor: f64) {
-        // A factor of 0 takes nothing, whatever the other is.
+        // A factor of 0 adds nothing, even if the other form is infinite.
         if factor == 0.0 {
             return;
         }
@@ -57,30 +57,30 @@ impl Form {
         self.aligned.iter_mut().zip(&other.aligned).for_each(|(to, from)| *to += factor * from);
     }
 
-    /// The same for whatever order the products are in.
+    /// The largest coefficients, so that the form holds for any order of the products.
     fn linear(&self) -> Linear {
         let most = |values: &[f64]| values.iter().fold(0.0, |most: f64, value| most.max(*value));
         Linear { c: self.c, product: most(&self.products), aligned: most(&self.aligned), constant: self.constant }
     }
 }
 
-/// What is known of a node's result, or of another term.
+/// The known bounds of a term, which may be a node's result.
 struct Known {
     class: Class,
-    /// |term| in exact arithmetic on what enters the operation, plus what was lost on the way.
+    /// |term| in exact arithmetic on the operation's inputs, plus the losses so far.
     magnitude: Form,
-    /// At least 2^exponent, for the exponent that aligns it.
+    /// An upper limit of 2^exponent, for the exponent that aligns the term.
     aligned: Form,
-    /// What was lost on the way.
+    /// The losses so far.
     lost: Form,
-    /// Bits below its exponent; `None`: any number.
+    /// Bits below its exponent; `None` if unlimited.
     fraction_bits: Option<i32>,
-    /// The magnitude is less than this many times 2^exponent.
+    /// The magnitude is less than this times 2^exponent.
     factor: f64,
 }
 
 impl Step {
-    /// Of an operation of a model; `None` where the model may wrap, or rounds to integers.
+    /// The loss of an operation of a model; `None` if the model may wrap or rounds to integers.
     pub(super) fn of(evaluator: &Evaluator) -> Option<Self> {
         let (id, adders, flush) = (evaluator.id(), evaluator.adders(), evaluator.flush());
         let k = id.shape.sizes().2;
@@ -98,7 +98,7 @@ impl Step {
         Some(Self { k, lost: last.lost.linear(), magnitude: last.magnitude.linear(), largest })
     }
 
-    /// A multiplication and an addition, each rounded to f32.
+    /// The loss of a multiplication and an addition, each rounded to f32.
     pub(super) fn single() -> Self {
         let (roundoff, least) = (power_of_two(-24), power_of_two(-150));
         let sum = |start: f64| Linear {
@@ -116,7 +116,7 @@ pub(super) fn smallest_normal(format: Format) -> f64 {
     format.as_float().map_or(0.0, |float| power_of_two(float.min_exponent()))
 }
 
-/// A term of a node.
+/// The bounds of a term of a node.
 fn of_term(term: &Term, id: &OperationId, flush: Flush, k: usize, known: &[Known]) -> Known {
     let mut magnitude = Form::zero(k);
     let mut aligned = Form::zero(k);
@@ -168,7 +168,7 @@ fn of_node(adder: &Adder, node: &PlanNode, id: &OperationId, flush: Flush, k: us
         return None;
     }
     let at_alignment = alignment(adder, &terms, k);
-    // The sum as it is kept, and what rounding takes of it.
+    // The sum as the adder keeps it, and the loss when it is rounded.
     let mut kept = magnitude.clone();
     let shrinks = matches!(adder.below, Below::Truncate) || adder.grid.is_empty();
     if !shrinks {
@@ -208,8 +208,8 @@ fn of_node(adder: &Adder, node: &PlanNode, id: &OperationId, flush: Flush, k: us
         aligned = magnitude.clone();
         aligned.constant += smallest_normal(format);
     } else {
-        // An unrounded sum is aligned by the exponent of its own grid, or by its leading bit: each term's exponent, and its
-        // magnitude, is within what it is aligned by.
+        // An unrounded sum is aligned by the exponent of its own grid, or by its leading bit: each term's exponent and
+        // magnitude is within the limit that aligns the term.
         if !never_away {
             aligned.add(&at_alignment, 1.0);
             aligned.add(&rounding, 1.0);
@@ -219,9 +219,9 @@ fn of_node(adder: &Adder, node: &PlanNode, id: &OperationId, flush: Flush, k: us
     Some(Known { class, magnitude, aligned, lost, fraction_bits, factor })
 }
 
-/// What is lost where terms are aligned: each loses less than so many units of the grid, whose unit is 2^−F of the largest
-/// exponent: no more than the sum over all terms of 2^−F times what each is aligned by. A term that the grid is laid by
-/// loses nothing itself if it has no more than F bits.
+/// The loss at alignment. Each term loses less than a number of units of the grid, and a unit is 2^−F of the largest
+/// exponent: at most the sum over all terms of 2^−F times each term's `aligned`. A term that determines the grid loses
+/// nothing itself if it has at most F bits.
 fn alignment(adder: &Adder, terms: &[Known], k: usize) -> Form {
     let mut form = Form::zero(k);
     if adder.grid.is_empty() {
@@ -232,7 +232,7 @@ fn alignment(adder: &Adder, terms: &[Known], k: usize) -> Form {
     for (term, (cut, _)) in terms.iter().zip(&losses) {
         let rules = adder.grid.iter().filter(|rule| rule.terms == Class::All || rule.terms == term.class);
         let Some(fraction_bits) = rules.map(|rule| rule.fraction_bits).min() else { continue };
-        // By its leading bit a product has an exponent of one more.
+        // Aligned by its leading bit, a product has an exponent one larger.
         let own = term.fraction_bits.map(|bits| bits + i32::from(term.class == Class::Products));
         let value_cut = if term.class == Class::Values { adder.value_cut_bits.cast_signed() } else { 0 };
         let fits = own.is_some_and(|bits| bits + value_cut <= fraction_bits)
@@ -246,7 +246,7 @@ fn alignment(adder: &Adder, terms: &[Known], k: usize) -> Form {
     form
 }
 
-/// Units of the grid that a term loses at the most by being cut, and by being complemented.
+/// The largest loss of a term in units of the grid, from being cut and from being complemented.
 fn units_of(adder: &Adder, term: &Known) -> (f64, f64) {
     let (cut, ignored) = match (term.class, adder.ignored_values) {
         (Class::Values, Some(rule)) => (adder.value_cut_bits, Some(rule.below_bits)),
@@ -259,7 +259,7 @@ fn units_of(adder: &Adder, term: &Known) -> (f64, f64) {
     (below.max(ignored), if adder.below == Below::OnesComplement { 1.0 } else { 0.0 })
 }
 
-/// Units that rounding so takes at the most.
+/// The largest loss of this rounding, in units.
 fn units_lost(below: Below) -> f64 {
     if below.as_rounding() == Rounding::NearestEven { 0.5 } else { 1.0 }
 }
@@ -268,12 +268,12 @@ fn floors(adder: &Adder) -> impl Iterator<Item = i32> + '_ {
     adder.grid.iter().filter_map(|rule| rule.exponent_floor)
 }
 
-/// Whether no sum of these terms reaches the bits that the adder does not have.
+/// Whether every sum of these terms fits the adder's carry bits.
 fn holds_every_carry(adder: &Adder, terms: &[Known]) -> bool {
     adder.carry_bits.is_none_or(|bits| factor_of(adder, terms) <= power_of_two(bits.cast_signed() + 1))
 }
 
-/// A sum of these terms is less than so many times 2^exponent of their grid, what alignment adds included.
+/// Returns f: a sum of these terms, with what alignment adds, is less than f times 2^exponent of their grid.
 fn factor_of(adder: &Adder, terms: &[Known]) -> f64 {
     let governs = |term: &Known| adder.grid.iter().any(|rule| rule.terms == Class::All || rule.terms == term.class);
     if !adder.grid.is_empty() && !terms.iter().all(governs) {

@@ -1,4 +1,4 @@
-//! The bound beside what models compute: random matrices, and matrices made to lose as much as can be.
+//! Compares the bound with what models compute, for random matrices and for matrices made to lose as much as possible.
 
 use mxprobe_api::{Elements, Format, OperationId};
 use mxprobe_models::{Model, load, shipped};
@@ -9,7 +9,7 @@ use crate::gemm::{
     unit::Lengths, words,
 };
 
-/// How elements are made.
+/// The distribution of the elements.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kind {
     /// Uniform on (0, 1].
@@ -18,13 +18,13 @@ enum Kind {
     Centred,
     /// Any sign and any exponent from far below the format's range to its middle.
     Anywhere,
-    /// One product of about 1, and then products so many places below it, with every bit set.
+    /// One product of about 1, then products this many places below it, with every bit set.
     Below(i32),
-    /// Each word's remainder is as large as it can be, and all have one sign.
+    /// The remainder of each word is as large as possible, and all have the same sign.
     Remainders,
-    /// Values about the smallest ones of the format.
+    /// Values near the smallest ones of the format.
     Subnormal,
-    /// Large products that cancel, and small ones between.
+    /// Large products that cancel, with small ones in between.
     Cancelling,
 }
 
@@ -60,7 +60,7 @@ fn element(kind: Kind, format: Format, at: usize, stream: &mut Uniform) -> f64 {
             between(1.0, 2.0) * exponent.exp2() * between(-1.0, 1.0).signum()
         }
         Kind::Below(_) if at == 0 => 1.0,
-        // Half of the depth from either operand.
+        // Each operand contributes half of the depth.
         Kind::Below(depth) => (2.0 - unit) * (f64::from(-depth) / 2.0 - 1.0).floor().exp2(),
         Kind::Remainders => 1.0 + (1..5).map(|word| unit.powi(word)).sum::<f64>() * (1.0 - power_of_two(-20)),
         Kind::Subnormal => {
@@ -83,7 +83,7 @@ fn matrices(kind: Kind, (a, b): (Format, Format), m: usize, n: usize, seed: u32)
     (Matrix::new(m, n, of_a).unwrap(), Matrix::new(n, m, of_b).unwrap())
 }
 
-/// Every way to compute of every model: operations from f32 to f32 of floating formats, one of each tree and pair of
+/// Every way to compute of every model: operations from f32 to f32 of floating formats, one for each tree and pair of
 /// formats.
 fn units() -> Vec<(String, Model, OperationId)> {
     let variants = |model: &'static Model| {
@@ -125,7 +125,7 @@ impl Modelled {
     }
 }
 
-/// Words, the products of them that are computed, and where they are added.
+/// The number of words, the products of them that are computed, and where they are added.
 type Way = (usize, Products, Accumulation);
 
 /// The error and its bounds.
@@ -145,8 +145,8 @@ fn measured(unit: &Modelled, a: &Matrix, b: &Matrix, way: Way) -> (f64, Option<L
 const BLOCKED: [Accumulation; 2] =
     [Accumulation::F32 { block: Block::Products(48) }, Accumulation::F64 { block: Block::Products(100) }];
 
-/// Holds every unit against its bounds; gives, for each kind of elements, the nearest that an error came to that of these
-/// elements.
+/// Checks every unit against its bounds. Returns, for each kind of elements, the largest ratio of an error to the bound
+/// for these elements.
 fn hold(lengths: &[usize], ways: &[Way], kinds: &[Kind]) -> Vec<f64> {
     let mut nearest = vec![0f64; kinds.len()];
     for (name, model, id) in units() {
@@ -158,7 +158,7 @@ fn hold(lengths: &[usize], ways: &[Way], kinds: &[Kind]) -> Vec<f64> {
                     let (error, limits) = measured(&unit, &a, &b, *way);
                     let said = format!("{name}, {way:?}, {kind:?}, n = {n}");
                     let Some(Limits { of_these, of_any, probable }) = limits else {
-                        // Only where the product itself may leave the range of the unit's results.
+                        // Only if the product itself may leave the range of the unit's results.
                         assert!(name.contains("f16") || error.is_infinite(), "no bound: {said}");
                         continue;
                     };
@@ -182,7 +182,7 @@ fn ways(counts: &[usize], products: Products, accumulations: &[Accumulation]) ->
 fn no_error_of_a_model_is_larger_than_its_bound() {
     let found = hold(&[1, 33, 257], &ways(&[1, 2, 3], Products::Significant, &[Accumulation::Unit]), &KINDS);
     let near = |kind: Kind| found[KINDS.iter().position(|other| *other == kind).unwrap()];
-    // The bound is one that errors come near to.
+    // Errors come near to the bound.
     assert!(near(Kind::Remainders) > 0.5 && near(Kind::Below(25)) > 0.5, "{found:?}");
 }
 
@@ -246,7 +246,7 @@ fn the_loop_in_f32_has_the_bound_of_its_roundings_in_blocks_too() {
     }
 }
 
-/// The n·u of the published bounds is that of the worst case here, for a unit that rounds each product and sum to f32.
+/// The n·u of the published bounds is the worst case here, for a unit that rounds each product and sum to f32.
 #[test]
 fn the_bounds_of_f32_grow_as_the_published_ones() {
     for accumulation in [
@@ -262,15 +262,15 @@ fn the_bounds_of_f32_grow_as_the_published_ones() {
         };
         for n in [256, 4096, 16384] {
             let (any, probable) = of(n);
-            // f64's blocks end with a rounding to f32 that the published bound leaves out.
+            // Blocks in f64 end with a rounding to f32 that the published bound leaves out.
             assert!(any > 0.99 && any < 1.05, "{accumulation:?}, n = {n}: {any}");
             assert!(probable > 0.5 && probable < 8.0, "{accumulation:?}, n = {n}: {probable}");
         }
     }
 }
 
-/// Section 4.3: errors of sums that are rounded to nearest stay below the bound for errors of mean zero, those of sums that are
-/// truncated leave it behind as n grows.
+/// Section 4.3: errors of sums that are rounded to nearest stay below the bound for errors of mean zero; errors of
+/// truncated sums exceed it as n grows.
 #[test]
 fn truncation_on_one_side_exceeds_the_bound_for_errors_of_mean_zero_and_rounding_to_nearest_does_not() {
     let n = 1 << 17;

@@ -1,13 +1,13 @@
-//! Which change of a unit ends the growth of errors.
+//! The change of a unit that ends the growth of errors.
 
 use super::{
     cause::Cause,
     record::{Curve, Interval},
 };
 
-/// Which changes end the growth, at the longest n that the changed units were computed for: those that leave no more than
-/// [`ENDED`] times the error that is left where both parts are mended. There is growth to explain where mending both leaves
-/// a quarter or less.
+/// Names the changes that end the growth, at the longest n that the changed units were computed for: those with an
+/// error of at most [`ENDED`] times the error that remains if both parts are mended. There is growth to explain if
+/// mending both leaves a quarter of the error or less.
 pub(super) fn name_the_cause(curves: &[Curve], name: &str) -> String {
     let curve = |what_if: Option<Cause>| {
         let of_variant = |curve: &&Curve| curve.name == name && curve.interval == Interval::Positive;
@@ -41,5 +41,5 @@ pub(super) fn name_the_cause(curves: &[Curve], name: &str) -> String {
     )
 }
 
-/// Errors that differ by less are of one growth: two means of rounding errors that are drawn at random.
+/// Errors within this factor count as the same growth: they are two means of randomly drawn rounding errors.
 const ENDED: f64 = 3.0;

@@ -1,17 +1,17 @@
-//! Which part of a unit makes errors grow.
+//! The part of a unit that makes errors grow.
 
 use mxprobe_api::Rounding;
 use mxprobe_models::{Model, Output};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// One part of a unit, changed in its model to see what it is to blame for.
+/// A change to one part of a unit's model, to see how much of the error that part causes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {
     /// Results are rounded to nearest instead.
     ResultToNearest,
-    /// One bit more is kept at alignment.
+    /// One more bit is kept at alignment.
     OneBitMore,
     /// Nothing is lost at alignment.
     NothingLostAtAlignment,
@@ -23,7 +23,7 @@ impl Cause {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::ResultToNearest, Self::OneBitMore, Self::NothingLostAtAlignment, Self::Both];
 
-    /// In words: the unit, but …
+    /// The change in words: "the unit, but …".
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {
@@ -34,7 +34,7 @@ impl Cause {
         }
     }
 
-    /// The model with the part changed.
+    /// The model with this part changed.
     pub(crate) fn applied(self, model: &Model) -> Model {
         let mut model = model.clone();
         for adder in &mut model.adders {

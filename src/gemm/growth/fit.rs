@@ -8,36 +8,36 @@ use serde::{Deserialize, Serialize};
 pub struct Fit {
     /// x.
     pub exponent: f64,
-    /// The least n of the fit.
+    /// The smallest n of the fit.
     pub from: u64,
-    /// The greatest.
+    /// The largest n of the fit.
     pub to: u64,
-    /// How many n: those with a value above 0.
+    /// The number of n used: those with a value above 0.
     pub points: u64,
 }
 
-/// The fits of a curve: of its errors, and of what they are at the most.
+/// The fits of a curve: of its errors, and of their upper bounds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Fits {
-    /// Of [`Point::componentwise`](super::Point::componentwise).
+    /// The fit of [`Point::componentwise`](super::Point::componentwise).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Fit>,
-    /// Of [`Point::bound`](super::Point::bound).
+    /// The fit of [`Point::bound`](super::Point::bound).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bound: Option<Fit>,
-    /// Of [`Bounds::any`](super::Bounds::any).
+    /// The fit of [`Bounds::any`](super::Bounds::any).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub any: Option<Fit>,
-    /// Of [`Bounds::probable`](super::Bounds::probable).
+    /// The fit of [`Bounds::probable`](super::Bounds::probable).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probable: Option<Fit>,
-    /// Of [`Published::dominant`](crate::gemm::Published::dominant).
+    /// The fit of [`Published::dominant`](crate::gemm::Published::dominant).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dominant: Option<Fit>,
 }
 
 impl Fit {
-    /// Through values at n; `None` if fewer than two of them are finite and above 0.
+    /// Fits values at n; `None` if fewer than two of them are finite and above 0.
     #[must_use]
     pub fn of(points: &[(u64, f64)]) -> Option<Self> {
         let used = || points.iter().filter(|(n, value)| *n > 0 && *value > 0.0 && value.is_finite());

@@ -1,4 +1,4 @@
-//! How the error of a product grows with the length of its sums, and which part of the unit makes it grow.
+//! The growth of a product's error with the length of its sums, and the part of the unit that causes it.
 
 mod blame;
 mod cause;
@@ -32,9 +32,9 @@ pub struct Variant {
     pub name: String,
     /// The operation; `None` is a loop in f32 that rounds every product and every sum to nearest, k ascending.
     pub operation: Option<OperationId>,
-    /// How many words.
+    /// The number of words.
     pub words: usize,
-    /// Which products of words.
+    /// The products of words that are computed.
     pub products: Products,
     /// Where A1·B1 is added.
     pub accumulation: Accumulation,
@@ -49,7 +49,7 @@ impl Variant {
     }
 }
 
-/// What is drawn and computed.
+/// The matrices to draw, and the ways to multiply them.
 #[derive(Clone, Debug)]
 pub struct Experiment {
     /// Products in a sum, ascending.
@@ -64,22 +64,22 @@ pub struct Experiment {
     pub shard: Option<Shard>,
 }
 
-/// What `grow` has finished.
+/// The progress of [`grow`].
 #[derive(Clone, Copy, Debug)]
 pub struct Step<'a> {
-    /// All that is known so far.
+    /// The results so far.
     pub growth: &'a Growth,
-    /// Where the elements of the newest point are drawn from.
+    /// The interval of the newest point.
     pub interval: Interval,
     /// Its length.
     pub n: usize,
-    /// Points that are known.
+    /// The number of finished points.
     pub done: usize,
-    /// Points in all.
+    /// The number of points in total.
     pub total: usize,
 }
 
-/// Units that do not exist are computed up to this length: by then it shows what they are to blame for.
+/// The longest n for units with a changed part: long enough to show what the part causes.
 const LONGEST_WHAT_IF: usize = 1 << 14;
 
 /// Rows of A and columns of B, as in the paper.
@@ -87,12 +87,13 @@ const M: usize = 16;
 
 /// Computes products of 16×n by n×16 matrices of f32 values for every n, with every variant, on both intervals.
 ///
-/// `unit` opens the unit of an operation. With `model`, the variant `blame` is computed again with one part of the model
-/// changed at a time, and the growth is put down to the parts without which it ends; not in a shard, which [`merge()`] does. `said` hears what is known after each
-/// point; if it returns `Break`, nothing more is computed, and no cause is named.
+/// `unit` opens the unit of an operation. With `model`, the variant `blame` is computed again with one part of the
+/// model changed at a time, and the growth is attributed to the parts without which it ends; for shards, [`merge()`]
+/// does that. `said` receives the
+/// results so far after each point; if it returns `Break`, nothing more is computed, and no cause is named.
 ///
 /// # Errors
-/// What the unit reports.
+/// The errors of the unit.
 pub fn grow(
     experiment: &Experiment,
     unit: &dyn Fn(&OperationId) -> Result<Unit, Error>,
@@ -191,7 +192,7 @@ fn curve(variant: &Variant, what_if: Option<Cause>, interval: Interval) -> Curve
     Curve { name, operation, what_if, bound_model: None, interval, points: Vec::new(), fits: Fits::default() }
 }
 
-/// A and B in words of every kind that the variants use, as many as any of them uses.
+/// Splits A and B into words of every kind that the variants use, as many as the variant with the most of them needs.
 fn in_words(a: &Matrix, b: &Matrix, variants: &[Variant]) -> BTreeMap<String, (Rounded, Rounded)> {
     let mut found: BTreeMap<String, (&OperationId, usize)> = BTreeMap::new();
     for (variant, id) in variants.iter().filter_map(|variant| Some((variant, variant.operation.as_ref()?))) {
@@ -205,7 +206,7 @@ fn in_words(a: &Matrix, b: &Matrix, variants: &[Variant]) -> BTreeMap<String, (R
     found.into_iter().map(split).collect()
 }
 
-/// What decides the words of an operation: its formats and its scales.
+/// The key of an operation's words: its formats and its scales.
 fn kind_of_words(id: &OperationId) -> String {
     format!("{} {} {:?}", id.a, id.b, id.block_scale())
 }
@@ -223,8 +224,8 @@ pub(super) fn algorithm(variant: &Variant) -> Algorithm {
     }
 }
 
-/// The bound of a way to multiply, and whose arithmetic it is proved from: the model behind the unit, the shipped one of a device of
-/// the same fingerprint, or IEEE 754 for the loop in f32.
+/// The bound of a way to multiply, and the model that it is proved from: the model behind the unit, the shipped model
+/// of a device with the same fingerprint, or IEEE 754 for the loop in f32.
 fn bound(unit: Option<&Unit>, behind: Option<&Model>, variant: &Variant) -> Option<(Bound, Option<String>)> {
     let Some(unit) = unit else { return Some((Bound::single(variant.accumulation), None)) };
     let shipped = || shipped().iter().find(|model| model.fingerprint == unit.device().info().fingerprint);
@@ -234,7 +235,7 @@ fn bound(unit: Option<&Unit>, behind: Option<&Model>, variant: &Variant) -> Opti
     Some((bound, behind.is_none().then(|| model.name.clone())))
 }
 
-/// The published bounds of a way to multiply; those of A and B with scales, or of integers, are others.
+/// The published bounds of a way to multiply. They do not apply to A and B with scales, or to integers.
 fn theory(variant: &Variant) -> Option<Theory> {
     let Some(id) = &variant.operation else { return Some(Theory::single(variant.accumulation)) };
     let of = |format| Theory::of(format, variant.words, variant.accumulation);
@@ -252,8 +253,8 @@ fn point(n: usize, errors: Errors, limits: Option<Limits>, theory: Option<Theory
     Point { n: n as u64, componentwise, normwise, bound: limits.map(|limits| limits.of_these), bounds }
 }
 
-/// A·B of f32 values in f32: every product and every sum rounded to nearest, k ascending; sums of blocks from +0, added
-/// as the accumulation says.
+/// A·B of f32 values in f32: every product and every sum is rounded to nearest, k ascending; sums of blocks start from
+/// +0 and are added as the accumulation says.
 #[expect(clippy::cast_possible_truncation, reason = "the values are f32's, and f64 is rounded to f32 at the end")]
 pub(crate) fn single(a: &Matrix, b: &Matrix, accumulation: Accumulation) -> Elements {
     let columns: Vec<Vec<f32>> = (0..b.columns)

@@ -1,4 +1,4 @@
-//! What an experiment on the growth of errors finds, as its JSON has it.
+//! The results of an experiment on the growth of errors, as in its JSON.
 
 use mxprobe_api::Format;
 use schemars::JsonSchema;
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::gemm::{bound::PROBABILITY, theory::Published};
 
-/// Where elements are drawn from, uniformly.
+/// The interval that elements are drawn from, uniformly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Interval {
     /// (0, 1]: sums grow, and every truncation goes the same way.
@@ -31,7 +31,7 @@ impl Interval {
         }
     }
 
-    /// As people write it.
+    /// The interval as people write it.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -50,26 +50,26 @@ pub struct Point {
     pub componentwise: f64,
     /// ‖Ĉ − C‖ / ‖C‖, Frobenius.
     pub normwise: f64,
-    /// What `componentwise` is at the most, proved from the unit's model and the sizes of A and B (docs/gemm.md): the error of
-    /// the words, of every alignment and of every rounding at its worst. Missing if no model of the unit is shipped, or a sum may
-    /// overflow.
+    /// The upper bound of `componentwise`, proved from the unit's model and the sizes of A and B (docs/gemm.md): the
+    /// worst case of the errors of the words, of every alignment and of every rounding. Missing if no model of the unit
+    /// is shipped, or a sum may overflow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bound: Option<f64>,
-    /// What else bounds it. Missing for integers and block scales.
+    /// Further bounds. Missing for integers and block scales.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bounds: Option<Bounds>,
 }
 
-/// Bounds that depend on n alone, but for underflow.
+/// Bounds that depend only on n, apart from underflow.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Bounds {
-    /// `componentwise` at the most, for any A and B: the counterpart of bound (2.7), of (2.5) if all products are computed, and of
-    /// section 4.4's for blocks, from the unit's model. Missing where [`Point::bound`] is.
+    /// The upper bound of `componentwise` for any A and B, from the unit's model: the counterpart of bound (2.7), of
+    /// (2.5) if all products are computed, and of the one in section 4.4 for blocks. Missing if [`Point::bound`] is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub any: Option<f64>,
-    /// The same with probability [`Growth::probability`], if the errors of the unit's operations were random variables of mean
-    /// zero: then the number of operations counts with its root (Azuma and Hoeffding). Truncation gives other errors, which
-    /// may exceed it.
+    /// The same with probability [`Growth::probability`], if the errors of the unit's operations were random variables
+    /// of mean zero: the bound then grows with the square root of the number of operations (Azuma and Hoeffding). The
+    /// errors of truncation do not have mean zero and may exceed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probable: Option<f64>,
     /// As published, for a unit that rounds every sum to f32.
@@ -79,18 +79,19 @@ pub struct Bounds {
 /// The errors of one way to multiply.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Curve {
-    /// The way: `double-f16`.
+    /// The name of the way: `double-f16`.
     pub name: String,
-    /// The operation, where it is not the loop in f32.
+    /// The operation, unless it is the loop in f32.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operation: Option<String>,
-    /// What is changed in the unit's model, if anything: then this is no unit that exists.
+    /// The change to the unit's model, if any: such a unit does not exist.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub what_if: Option<Cause>,
-    /// The model that bounds are proved from, of a device that is not a model itself: the shipped one of its fingerprint.
+    /// The model that bounds are proved from if the device is not a model itself: the shipped model with its
+    /// fingerprint.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bound_model: Option<String>,
-    /// Where elements are drawn from.
+    /// The interval that elements are drawn from.
     pub interval: Interval,
     /// The errors, n ascending.
     pub points: Vec<Point>,
@@ -99,24 +100,25 @@ pub struct Curve {
     pub fits: Fits,
 }
 
-/// What an experiment found.
+/// The results of an experiment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Growth {
     /// Rows of A, and columns of B.
     pub m: u64,
     /// The seed of the elements.
     pub seed: u32,
-    /// The words that each element is a sum of, if elements were drawn so: then no word is rounded of as many of this format.
+    /// The words that each element is the sum of, if elements were drawn so: splitting into as many words of this
+    /// format then rounds none of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drawn: Option<Drawn>,
     /// The probability of [`Bounds::probable`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probability: Option<f64>,
-    /// Products of words that the unit computed, in units of one multiply-add.
+    /// Products of words that the unit computed, counted in multiply-adds.
     pub products: u64,
     /// The curves.
     pub curves: Vec<Curve>,
-    /// Which parts of the unit make the error grow on (0, 1], in words, where that was asked.
+    /// The parts of the unit that make the error grow on (0, 1], in words, if the cause was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
 }
@@ -129,28 +131,28 @@ impl Growth {
     }
 }
 
-/// How elements are drawn: as sums of words of a format.
+/// Elements drawn as sums of words of a format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Drawn {
-    /// How many words.
+    /// The number of words.
     pub words: usize,
-    /// The format of A's.
+    /// The format of A's words.
     #[serde(deserialize_with = "format_named")]
     #[schemars(with = "String")]
     pub a: Format,
-    /// The format of B's.
+    /// The format of B's words.
     #[serde(deserialize_with = "format_named")]
     #[schemars(with = "String")]
     pub b: Format,
 }
 
-/// Reads a format's name. The derived implementation of [`Format`] asks for a static lifetime.
+/// Reads the name of a format. The derived implementation of [`Format`] needs a static lifetime.
 fn format_named<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Format, D::Error> {
     Format::try_from(String::deserialize(deserializer)?).map_err(D::Error::custom)
 }
 
 impl Fits {
-    /// Of the points of a curve.
+    /// Fits the points of a curve.
     pub(super) fn of(points: &[Point]) -> Self {
         let fit = |value: fn(&Point) -> Option<f64>| {
             let points: Vec<(u64, f64)> = points.iter().filter_map(|point| Some((point.n, value(point)?))).collect();

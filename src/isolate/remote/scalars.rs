@@ -41,7 +41,7 @@ impl StatusFlags for RemoteDevice {
         let flags = if parts.len() > 1 { parts.split_off(1) } else { Vec::new() };
         let flags = one_part(Format::U8, flags)?;
         let read = |bits: u64| u8::try_from(bits).ok().and_then(Flags::from_bits);
-        let wrong = || Error::driver("the device's process returned flags that there are none of");
+        let wrong = || Error::driver("the device's process returned invalid flags");
         let flags = flags.iter().map(|bits| read(bits).ok_or_else(wrong)).collect::<Result<Vec<_>, _>>()?;
         Ok((one_part(format, parts)?, flags))
     }

@@ -13,7 +13,7 @@ use crate::papers::computed::Computed;
 pub struct Accumulator {
     /// A pattern of the operation.
     operation: String,
-    /// Integer bits: one, and those that carries need.
+    /// Integer bits: one, plus those that carries need.
     integer: u64,
     /// Fraction bits below the leading bit of the largest term.
     fraction: u64,

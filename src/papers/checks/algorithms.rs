@@ -1,4 +1,4 @@
-//! Two algorithms over a unit, on a dot that is printed or on one that is found.
+//! Compares two algorithms over a unit, on a printed dot or on one that is searched for.
 
 use std::time::{Duration, Instant};
 
@@ -17,10 +17,10 @@ use crate::{
     },
 };
 
-/// Dots that are tried.
+/// The number of dots that are tried.
 const TRIES: u64 = 200_000;
 
-/// So that no load keeps a question from being decided.
+/// A generous limit, so that a loaded machine does not leave a question undecided.
 const LIMIT: Duration = Duration::from_secs(3600);
 
 /// The question whether the second algorithm has the larger error.
@@ -31,13 +31,13 @@ pub struct Algorithms {
     operation: String,
     /// The algorithms.
     algorithms: [String; 2],
-    /// Exponents of A and B.
+    /// The range of exponents of A and B.
     exponents: [i32; 2],
-    /// The dot that is printed; without it, one is looked for.
+    /// The printed dot; if missing, one is searched for.
     dot: Option<Printed>,
 }
 
-/// A dot of f32 values, and what both algorithms give.
+/// A dot of f32 values, and the results of both algorithms.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Printed {

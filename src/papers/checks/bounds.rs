@@ -1,4 +1,4 @@
-//! Error bounds of products in words, and where two of them cross.
+//! Error bounds of products in words, and the lengths at which two of them cross.
 
 use mxprobe_api::{Error, Format};
 use serde::Deserialize;
@@ -6,7 +6,7 @@ use serde::Deserialize;
 use crate::gemm::{Accumulation, Block, Theory};
 use crate::papers::computed::Computed;
 
-/// A sum of terms factor·2^exponent·n^power.
+/// A term factor·2^exponent·n^power of a sum.
 #[derive(Clone, Debug, Deserialize)]
 struct Term {
     #[serde(default = "one")]
@@ -24,20 +24,20 @@ fn sum(terms: &[Term], n: f64) -> f64 {
     terms.iter().map(|term| term.factor * f64::from(term.exponent).exp2() * n.powf(term.power)).sum()
 }
 
-/// A bound of words of a format, and the terms that it is to be.
+/// A bound of words of a format, and the terms that it should equal.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BoundOf {
     format: String,
     words: usize,
     bound: Which,
-    /// Products in a block.
+    /// Products per block.
     block: Option<usize>,
-    /// Sums of blocks are made in f64, not in f32.
+    /// Whether sums of blocks are added in f64, not in f32.
     #[serde(default)]
     wide: bool,
     terms: Vec<Term>,
-    /// How far the two may be apart, relatively, for what the terms leave out.
+    /// The allowed relative difference, for lower-order terms that `terms` leaves out.
     #[serde(default)]
     within: f64,
 }
@@ -54,11 +54,11 @@ enum Which {
     FirstOrder,
     /// The dominant terms of Table 2.1.
     Dominant,
-    /// The same with the root of the number of sums.
+    /// The same with the square root of the number of sums.
     DominantProbable,
 }
 
-/// The lengths at which a bound is compared.
+/// The lengths at which bounds are compared.
 const LENGTHS: [usize; 3] = [1 << 9, 1 << 14, 1 << 20];
 
 impl BoundOf {
@@ -69,7 +69,7 @@ impl BoundOf {
             (Some(block), false) => Accumulation::F32 { block },
         };
         let format = Format::named(&self.format)?;
-        let none = || Error::invalid(format!("{format} is no floating-point format"));
+        let none = || Error::invalid(format!("{format} is not a floating-point format"));
         let theory = Theory::of(format, self.words, accumulation).ok_or_else(none)?;
         let bound = |n: usize| match self.bound {
             Which::AllProducts => theory.all_products(n),
@@ -84,21 +84,21 @@ impl BoundOf {
     }
 }
 
-/// Where one bound comes to another.
+/// The length at which one bound meets another.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Crossing {
-    /// Below the other for small n.
+    /// The bound that is lower for small n.
     below: Vec<Term>,
     above: Vec<Term>,
-    /// The n.
+    /// The n at which they meet.
     n: f64,
 }
 
 impl Crossing {
     #[expect(clippy::unnecessary_wraps, reason = "as the other checks")]
     pub(super) fn compute(&self) -> Result<Computed, Error> {
-        // In exponents of 2, halving.
+        // Bisect, in exponents of 2.
         let (mut low, mut high) = (0f64, 40f64);
         for _ in 0..100 {
             let middle = f64::midpoint(low, high);

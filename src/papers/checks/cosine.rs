@@ -1,4 +1,4 @@
-//! The cosine of an f64 by a library, and by x87.
+//! The cosine of an f64, computed by a library and by x87.
 
 use mxprobe_api::{Elementary, Error, Format, ScalarFunction, ScalarId};
 use serde::Deserialize;
@@ -7,15 +7,15 @@ use super::scalar::{X87, call_one};
 use crate::papers::computed::Computed;
 use crate::{papers::Target, scalars};
 
-/// The cosine of an f64, correctly rounded, or after a reduction with a π of some bits, as x87 has it.
+/// The cosine of an f64: correctly rounded, or after a reduction with a truncated π, as in x87.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cosine {
     /// The argument.
     x: f64,
-    /// Bits of the π that it is reduced with; of any number, if missing.
+    /// The bits of π that the argument is reduced with; missing for an exact reduction.
     bits_of_pi: Option<usize>,
-    /// The cosine in ten digits, as C's `%.10g` prints it.
+    /// The cosine to ten digits, as C's `%.10g` prints it.
     is: String,
 }
 

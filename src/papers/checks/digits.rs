@@ -1,4 +1,4 @@
-//! Decimal digits: of exact sums of products, of numbers, and in arithmetic of some digits.
+//! Decimal digits of exact sums of products and of numbers, and decimal arithmetic of a few digits.
 
 use dashu_int::{IBig, UBig, ops::BitTest};
 use mxprobe_api::{Decoded, Error, Format};
@@ -7,7 +7,7 @@ use serde::Deserialize;
 use crate::papers::computed::Computed;
 use crate::{glossary, literal};
 
-/// An exact value: the integer `units` of 2^`lowest`.
+/// An exact value: `units` times 2^`lowest`.
 #[derive(Clone, Debug)]
 pub(super) struct Value {
     units: IBig,
@@ -28,7 +28,7 @@ impl Value {
         Self { units: self.units * &other.units, lowest: self.lowest + other.lowest }
     }
 
-    /// Every digit.
+    /// The value with all digits.
     fn text(&self) -> String {
         let negative = self.units < IBig::ZERO;
         let magnitude = UBig::try_from(if negative { -&self.units } else { self.units.clone() }).unwrap_or_default();
@@ -56,12 +56,13 @@ fn value(format: Format, bits: u64) -> Option<Value> {
     }
 }
 
-/// Every digit of a number.
+/// A number with all digits.
 pub(super) fn decimal(format: Format, bits: u64) -> String {
     value(format, bits).map_or_else(|| format.hex(bits), |value| value.text())
 }
 
-/// Whether a text has the digits of a longer one, cut or rounded. A zero before the point may be left out.
+/// Whether a text has the leading digits of an exact decimal, truncated or rounded. A zero before the point may be
+/// missing.
 pub(super) fn are_those_of(printed: &str, exact: &str) -> bool {
     let printed = if printed.starts_with('.') { format!("0{printed}") } else { printed.to_owned() };
     let places = printed.split_once('.').map_or(0, |(_, fraction)| fraction.len());
@@ -85,13 +86,13 @@ pub(super) fn are_those_of(printed: &str, exact: &str) -> bool {
 pub struct ExactSum {
     /// The format of the factors.
     format: String,
-    /// Factors of each product.
+    /// The factors of each product.
     products: Vec<Vec<String>>,
-    /// The sum's digits as they are printed: cut, or rounded.
+    /// The sum's digits as printed, truncated or rounded.
     decimal: Option<String>,
-    /// The sum in binary, as `1.011*2^3`.
+    /// The sum in binary, in the form `1.011*2^3`.
     binary: Option<String>,
-    /// Digits of an f32 and those that follow: `0x3D65350158`, cut or rounded.
+    /// The digits of an f32 and those that follow: `0x3D65350158`, truncated.
     hex: Option<String>,
 }
 
@@ -125,7 +126,7 @@ impl ExactSum {
     }
 }
 
-/// `1.011*2^3`.
+/// A value in binary, in the form `1.011*2^3`.
 fn binary(value: &Value) -> String {
     let negative = value.units < IBig::ZERO;
     let magnitude = UBig::try_from(if negative { -&value.units } else { value.units.clone() }).unwrap_or_default();
@@ -136,7 +137,8 @@ fn binary(value: &Value) -> String {
     format!("{}{}{point}{fraction}*2^{exponent}", if negative { "-" } else { "" }, &bits[..1])
 }
 
-/// The bits of an f32 that a positive normal number is cut to, and what follows, in so many digits; empty of another number.
+/// The bits of an f32 that a positive normal number is truncated to, and the following bits, in this number of hex
+/// digits; empty for other numbers.
 fn further_hex(value: &Value, digits: usize) -> String {
     let digits = digits.clamp(8, 16);
     let more = 4 * (digits - 8);
@@ -159,11 +161,11 @@ fn further_hex(value: &Value, digits: usize) -> String {
 pub struct Number {
     /// The format.
     format: String,
-    /// The number, as `explain` takes it.
+    /// The number, in the syntax of `explain`.
     number: String,
-    /// `bits`, `sign`, `exponent field`, `value`.
+    /// The name of the field: `bits`, `sign`, `exponent field`, `value`.
     field: String,
-    /// The field's beginning.
+    /// The start of the field's text.
     is: String,
 }
 
@@ -177,15 +179,16 @@ impl Number {
     }
 }
 
-/// Steps in decimal arithmetic of some digits, rounded to nearest even.
+/// Steps in decimal arithmetic of a few digits, rounded to nearest even.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Decimal {
-    /// Digits of a significand.
+    /// The digits of a significand.
     digits: u32,
-    /// The steps: `a*b`, `a+b`, `a*b+c`, `a-b exact`; a number or `#0` for the result of a step.
+    /// The steps: a function (`multiply`, `add`, `fma`, `exact product` or `exact sum`) and its operands, each a
+    /// number, or `#0` for the result of the first step.
     steps: Vec<Vec<String>>,
-    /// The last one's result.
+    /// The expected result of the last step.
     is: String,
 }
 
@@ -210,7 +213,7 @@ impl Tens {
         Self { units: at(self) + at(other), exponent }
     }
 
-    /// To nearest even, at so many digits.
+    /// Rounds to nearest even, to `digits` digits.
     fn rounded(&self, digits: u32) -> Self {
         let text = self.units.to_string();
         let length = text.trim_start_matches('-').len();
@@ -227,7 +230,7 @@ impl Tens {
         Self { units: quotient, exponent: self.exponent + i32::try_from(over).unwrap_or(0) }
     }
 
-    /// `1.6006e-4`, without zeros at the end.
+    /// The value in the form `1.6006e-4`, without trailing zeros.
     fn text(&self) -> String {
         let digits = self.units.to_string();
         let (sign, digits) = digits.strip_prefix('-').map_or(("", digits.as_str()), |digits| ("-", digits));
@@ -318,7 +321,7 @@ mod tests {
         let separate: &[&[&str]] = &[&["multiply", "1.0008", "1.0008"], &["add", "#0", "-1"]];
         assert_eq!(of(separate, "1.6e-3"), ("1.6e-3".to_owned(), true));
         assert_eq!(of(separate, "1.6006e-3"), ("1.6e-3".to_owned(), false));
-        // A tie goes to even.
+        // A tie is rounded to even.
         assert_eq!(of(&[&["add", "10000", "0.5"]], "1e4").0, "1e4");
         assert_eq!(of(&[&["add", "10001", "0.5"]], "1.0002e4").0, "1.0002e4");
     }

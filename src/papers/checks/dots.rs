@@ -1,4 +1,4 @@
-//! Dots, and what a unit returns.
+//! Dots, and the results of a unit.
 
 use mxprobe_api::{Error, OperationId};
 use serde::Deserialize;
@@ -16,7 +16,7 @@ pub struct Dots {
     dots: Vec<Asked>,
 }
 
-/// One dot; products that are left out are +0 times +0. Values are written as `eval` takes them.
+/// One dot; missing products are +0 times +0. Values are in the syntax of `eval`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Asked {
@@ -24,7 +24,7 @@ struct Asked {
     b: Vec<String>,
     #[serde(default = "zero")]
     c: String,
-    /// What is printed.
+    /// The printed result.
     d: String,
 }
 
@@ -46,7 +46,7 @@ impl Dots {
             let printed = literal::read(id.d, &dot.d).map_err(Error::invalid)?;
             agrees &= found == printed.bits && !printed.rounded;
             let text = plain::short(id.d, found);
-            // Orders of one sum have one result.
+            // Orders of the same sum share a result.
             if texts.last() != Some(&text) {
                 texts.push(text);
             }
@@ -63,7 +63,7 @@ impl Asked {
         }
         let exact = |format, text: &str| match literal::read(format, text) {
             Ok(found) if !found.rounded => Ok(found.bits),
-            Ok(_) => Err(Error::invalid(format!("`{text}` is no value of {format}"))),
+            Ok(_) => Err(Error::invalid(format!("`{text}` is not a value of {format}"))),
             Err(reason) => Err(Error::invalid(reason)),
         };
         for (at, (a, b)) in self.a.iter().zip(&self.b).enumerate() {

@@ -13,19 +13,19 @@ use crate::{
     session::Asked,
 };
 
-/// Products of drawn matrices in some ways, and what their errors are to be.
+/// Products of drawn matrices in several ways, and the expected property of their errors.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Errors {
-    /// Products in a sum, each as an exponent of 2, ascending.
+    /// The products in a sum, each as an exponent of 2, ascending.
     exponents: Vec<u32>,
     /// Rows of A and columns of B.
     rows: usize,
-    /// Where elements are drawn from. They are sums of two words of f16, as the paper's.
+    /// The interval that elements are drawn from. They are sums of two words of f16, as in the paper.
     interval: Interval,
     /// The ways to multiply.
     ways: Vec<Way>,
-    /// What is to hold of their largest errors, of |A|·|B|.
+    /// The expected property of their largest errors, relative to |A|·|B|.
     holds: Holds,
 }
 
@@ -33,21 +33,21 @@ pub struct Errors {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Way {
-    /// A pattern of the operation; none is a loop in f32 that rounds every product and every sum.
+    /// A pattern of the operation; missing for a loop in f32 that rounds every product and every sum.
     operation: Option<String>,
     #[serde(default = "one")]
     words: usize,
-    /// Every product of words.
+    /// Whether all products of words are computed.
     #[serde(default)]
     all_products: bool,
-    /// Nothing is lost at alignment, and results are rounded to nearest.
+    /// Whether nothing is lost at alignment, and results are rounded to nearest.
     #[serde(default)]
     nearest: bool,
-    /// Products in a block.
+    /// Products per block.
     block: Option<usize>,
-    /// Blocks, instead.
+    /// The number of blocks, instead of `block`.
     blocks: Option<usize>,
-    /// Sums of blocks are made in f64, not in f32.
+    /// Whether sums of blocks are added in f64, not in f32.
     #[serde(default)]
     wide: bool,
 }
@@ -56,19 +56,19 @@ fn one() -> usize {
     1
 }
 
-/// What is to hold.
+/// An expected property of errors.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Holds {
-    /// The error of the first way over that of the second is from one number to the other, at every n.
+    /// The ratio of the first way's error to the second's is in this range, at every n.
     Ratio([f64; 2]),
-    /// The error of the first way, above that of the second at first, comes to it between these n.
+    /// The error of the first way is larger at first, and meets that of the second between these n.
     Crossing([f64; 2]),
-    /// A least-squares fit of the error of the first way has an exponent of n between these.
+    /// A least-squares fit of the error of the first way has an exponent of n in this range.
     Exponent([f64; 2]),
-    /// The errors of all ways are no more than this part of the dominant terms of Table 2.1.
+    /// The errors of all ways are at most this multiple of the dominant terms of Table 2.1.
     Dominant(f64),
-    /// The errors of all ways are no more than the bound (2.7), or (2.5) if all products are computed.
+    /// The errors of all ways are at most the bound (2.7), or (2.5) if all products are computed.
     Bound,
 }
 
@@ -103,7 +103,7 @@ impl Errors {
         1 << self.exponents.last().copied().unwrap_or(0)
     }
 
-    /// Whether every error is no more than a part of its published bound; of a NaN, of (2.5) or (2.7).
+    /// Whether every error is at most `part` times its published bound; if `bound` is NaN, times (2.5) or (2.7).
     fn below(
         &self,
         curves: &[Vec<(f64, f64)>],
@@ -135,7 +135,7 @@ impl Errors {
         Ok(Computed { text: format!("errors over their bound: {}", range(&parts)), agrees })
     }
 
-    /// n and the largest error, of each way.
+    /// n and the largest error, for each way.
     fn curves(&self, target: &Target<'_>) -> Result<Vec<Vec<(f64, f64)>>, Error> {
         let unit = |way: &Way| match &way.operation {
             None => Ok(None),
@@ -193,7 +193,7 @@ impl Way {
     }
 }
 
-/// The n at which the first curve comes down to the second, on straight lines between points in logarithms.
+/// The n at which the first curve comes down to the second, by linear interpolation in logarithms.
 fn crossing(one: &[(f64, f64)], other: &[(f64, f64)]) -> Option<f64> {
     let above: Vec<(f64, f64)> =
         one.iter().zip(other).map(|((n, one), (_, other))| (n.log2(), (one / other).log2())).collect();
@@ -202,7 +202,7 @@ fn crossing(one: &[(f64, f64)], other: &[(f64, f64)]) -> Option<f64> {
     Some((before.0 + (after.0 - before.0) * before.1 / (before.1 - after.1)).exp2())
 }
 
-/// `0.12`, or `0.12 to 3.4`.
+/// The range of values as text: `0.12`, or `0.12 to 3.4`.
 fn range(values: &[f64]) -> String {
     let least = values.iter().copied().fold(f64::INFINITY, f64::min);
     let most = values.iter().copied().fold(0.0, f64::max);

@@ -1,4 +1,4 @@
-//! What a probe finds.
+//! The finding of a probe.
 
 use mxprobe_api::{Error, Operation};
 use serde::Deserialize;
@@ -12,7 +12,7 @@ use crate::{
     session::{self, Asked},
 };
 
-/// The finding of a probe, and what it is to be.
+/// The finding of a probe, and its expected value.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FindingOf {
@@ -20,11 +20,11 @@ pub struct FindingOf {
     operation: String,
     /// The probe.
     probe: String,
-    /// The field of its value that is meant, if it has fields.
+    /// The field of the value to compare, if it has fields.
     field: Option<String>,
-    /// The value that stands for what is printed.
+    /// The value that corresponds to what is printed.
     value: Option<Value>,
-    /// Or the least number that does.
+    /// The smallest number that corresponds to it, instead.
     least: Option<u64>,
 }
 
@@ -45,20 +45,20 @@ impl FindingOf {
     }
 }
 
-/// What probes find about an operation.
+/// Probes an operation.
 ///
 /// # Errors
-/// If the device has it no more.
+/// If the device no longer has the operation.
 pub(super) fn found(asked: &Asked, operation: &Operation, probes: &[&str]) -> Result<OperationReport, Error> {
     let probes: Vec<String> = probes.iter().map(|probe| (*probe).to_owned()).collect();
     let none = || Error::invalid(format!("{} is gone", operation.id));
     session::probe(asked.device.as_ref(), &operation.id, &probes, None).ok_or_else(none)
 }
 
-/// A finding that has an answer.
+/// The finding of a probe, if it has an answer.
 ///
 /// # Errors
-/// `Unsupported` if the question has none there, else why it was not answered.
+/// `Unsupported` if the question does not apply, otherwise the reason why it was not answered.
 pub(super) fn measured<'a>(report: &'a OperationReport, probe: &str) -> Result<&'a FindingRecord, Error> {
     let finding = report.finding(probe).ok_or_else(|| Error::invalid(format!("there is no probe `{probe}`")))?;
     let reason = || finding.reason.clone().unwrap_or_else(|| finding.statement.clone());

@@ -10,7 +10,7 @@ use crate::papers::computed::Computed;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StatusFlags {
-    /// Whether any can be read.
+    /// The expected answer.
     are_there: bool,
 }
 

@@ -5,27 +5,27 @@ use serde::Deserialize;
 
 use crate::papers::computed::Computed;
 
-/// A property of a format, and the integer or the power of two that it is to be.
+/// A property of a format, and its expected integer or power of two.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Property {
     /// The format.
     format: String,
-    /// Which.
+    /// The property.
     property: Which,
     /// The integer, or the exponent of two.
     value: i32,
 }
 
-/// What is asked of a format.
+/// A property of a format.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Which {
-    /// Digits of the significand, with the implicit bit.
+    /// The digits of the significand, with the implicit bit.
     Precision,
     /// The largest exponent of a finite number.
     LargestExponent,
-    /// The smallest of a normal number.
+    /// The smallest exponent of a normal number.
     SmallestExponent,
     /// The exponent of the distance from 1 to the next number.
     Epsilon,
@@ -38,7 +38,8 @@ enum Which {
 impl Property {
     pub(super) fn compute(&self) -> Result<Computed, Error> {
         let format = Format::named(&self.format)?;
-        let float = format.as_float().ok_or_else(|| Error::invalid(format!("{format} is no floating-point format")))?;
+        let float =
+            format.as_float().ok_or_else(|| Error::invalid(format!("{format} is not a floating-point format")))?;
         let fraction = i32::try_from(float.fraction_bits).map_err(|error| Error::invalid(error.to_string()))?;
         let (value, is_power) = match self.property {
             Which::Precision => (fraction + 1, false),

@@ -1,4 +1,4 @@
-//! The ways in which a printed number is computed, a file each.
+//! The ways to compute a printed number, one file each.
 
 mod accumulator;
 mod algorithms;
@@ -21,11 +21,11 @@ use serde::Deserialize;
 
 use super::{computed::Computed, target::Target};
 
-/// How a number that is printed is computed.
+/// The way to compute a printed number.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Check {
-    /// Dots, and what the unit returns.
+    /// Dots, and the results of a unit.
     Dots(dots::Dots),
     /// The finding of a probe.
     Finding(finding::FindingOf),
@@ -35,13 +35,13 @@ pub enum Check {
     Format(format::Property),
     /// An error bound of words.
     Bound(bounds::BoundOf),
-    /// Where two bounds cross.
+    /// The length at which two bounds cross.
     BoundCrossing(bounds::Crossing),
     /// Errors of products of drawn matrices.
     Errors(errors::Errors),
-    /// What words leave of drawn elements, and how large they are.
+    /// The remainders of drawn elements after splitting into words, and the sizes of the words.
     Words(splitting::Splitting),
-    /// Products of words that an algorithm takes.
+    /// The products of words that an algorithm takes.
     ProductsOfWords(splitting::Count),
     /// Peaks of GPUs.
     Peak(peak::PeakOf),
@@ -59,17 +59,17 @@ pub enum Check {
     Ulp(ulp::Ulp),
     /// Whether status flags can be read.
     StatusFlags(flags::StatusFlags),
-    /// A property of a unit beside other answers.
+    /// A property of a unit, compared with alternatives.
     PropertyOf(property::PropertyOf),
     /// Two algorithms over a unit.
     Algorithms(algorithms::Algorithms),
 }
 
 impl Check {
-    /// Computes it.
+    /// Computes the number.
     ///
     /// # Errors
-    /// `Unsupported` if who is asked cannot tell; what is wrong with the data; what a device says.
+    /// `Unsupported` if the target cannot answer; otherwise an error in the data, or the errors of the device.
     pub fn compute(&self, target: &Target<'_>) -> Result<Computed, Error> {
         match self {
             Self::Dots(dots) => dots.compute(target),

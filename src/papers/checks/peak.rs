@@ -1,4 +1,4 @@
-//! Peaks of GPUs: multiprocessors × boost clock × what one does in a cycle.
+//! Peaks of GPUs: multiprocessors × boost clock × operations of a multiprocessor per cycle.
 
 use mxprobe_api::{Error, OperationId};
 use serde::Deserialize;
@@ -6,7 +6,7 @@ use serde::Deserialize;
 use crate::papers::computed::Computed;
 use crate::{bench::boost_peak, papers::Target};
 
-/// A rate of a GPU, or the ratio of two, beside its peaks.
+/// A rate of a GPU, or the ratio of two, to compare with its peaks.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PeakOf {
@@ -14,14 +14,14 @@ pub struct PeakOf {
     chip: String,
     /// The operation.
     operation: String,
-    /// Products of words that one product of matrices takes: the effective rate is so many times lower.
+    /// The products of words that one product of matrices takes, by which the effective rate is divided.
     #[serde(default = "one")]
     products: u32,
-    /// The operation whose rate is 1, if a ratio is meant.
+    /// The operation whose rate is the denominator, if the value is a ratio.
     over: Option<String>,
     /// Flop/s in units of 10^12, or the ratio.
     value: f64,
-    /// The value was measured: it is no more than the peak, and not equal to it.
+    /// Whether the value was measured: it must not exceed the peak, rather than equal it.
     #[serde(default)]
     measured: bool,
 }
@@ -30,7 +30,7 @@ fn one() -> u32 {
     1
 }
 
-/// Peaks are printed in three digits.
+/// The relative tolerance: peaks are printed with three digits.
 const WITHIN: f64 = 0.006;
 
 impl PeakOf {

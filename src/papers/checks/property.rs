@@ -17,25 +17,25 @@ use crate::{
     },
 };
 
-/// Dots that are tried for each other answer.
+/// Dots that are tried for each alternative.
 const TRIES: u64 = 50_000;
 
-/// So that no load keeps a question from being decided.
+/// A generous limit, so that a loaded machine does not leave a question undecided.
 const LIMIT: Duration = Duration::from_secs(3600);
 
-/// A property of an operation, and what its answer is to be.
+/// A property of an operation, and the expected answer.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PropertyOf {
     /// A pattern of the operation.
     operation: String,
-    /// Its name: `carry`.
+    /// The name of the property: `carry`.
     property: String,
-    /// A part of what the unit does, in words.
+    /// A part of the unit's answer in words.
     says: String,
-    /// How many other answers a dot tells from the unit.
+    /// The number of alternatives that a dot distinguishes from the unit.
     told_apart: usize,
-    /// How many are proved to be no others.
+    /// The number of alternatives that are proved to be equal to the unit.
     proved_equal: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Steps of scalar arithmetic, each rounded to nearest, as IEEE 754 has them or as a device computes them.
+//! Steps of scalar arithmetic, each rounded to nearest, computed as IEEE 754 specifies or by a device.
 
 use mxprobe_api::{Device, Elements, Error, Format, ScalarFunction, ScalarId, call, scalars_of};
 use serde::Deserialize;
@@ -7,19 +7,19 @@ use super::digits;
 use crate::papers::computed::Computed;
 use crate::{literal, papers::Target, plain, scalars};
 
-/// Steps in one format, and the last one's result.
+/// Steps in one format, and the result of the last one.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scalar {
     /// The format.
     format: String,
-    /// What is asked of the arithmetic besides: `x87`, whose registers hold 64 significand bits.
+    /// The mode of the arithmetic, if any: `x87`, whose registers hold 64 significand bits.
     mode: Option<String>,
-    /// The steps, in their order.
+    /// The steps, in order.
     steps: Vec<Step>,
-    /// The result, as `eval` takes it.
+    /// The result, in the syntax of `eval`.
     d: String,
-    /// Its digits as they are printed: cut, or rounded.
+    /// Its digits as printed, truncated or rounded.
     decimal: Option<String>,
 }
 
@@ -73,7 +73,7 @@ impl Scalar {
     }
 }
 
-/// The word of a mode that asks for the registers of x87.
+/// The mode word that requests x87 registers.
 pub(super) const X87: &str = "x87";
 
 /// The result of one call.
@@ -102,7 +102,7 @@ fn operand(format: Format, text: &str, results: &[u64]) -> Result<u64, Error> {
     }
 }
 
-/// A number that the format holds.
+/// Parses a number that the format holds exactly.
 fn read(format: Format, text: &str) -> Result<u64, Error> {
     match literal::read(format, text) {
         Ok(found) if !found.rounded => Ok(found.bits),

@@ -1,4 +1,4 @@
-//! Matrices in words: what the words leave, how large they are, and how many products they take.
+//! Matrices in words: the remainders, the sizes of the words, and the number of their products.
 
 use mxprobe_api::{Error, Format, OperationId, Rounding};
 use serde::Deserialize;
@@ -21,24 +21,24 @@ pub struct Splitting {
     asks: Asks,
 }
 
-/// What is asked of words.
+/// The property of words to check.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Asks {
-    /// (2.3): what they leave is no more than u^p·|A|.
+    /// (2.3): the remainder is at most u^p·|A|.
     Left,
-    /// (2.6): |Aᵢ|·|Bⱼ| is no more than u^(i + j − 2)·(1 + u)²·|A|·|B|.
+    /// (2.6): |Aᵢ|·|Bⱼ| is at most u^(i + j − 2)·(1 + u)²·|A|·|B|.
     Products,
 }
 
-/// Elements that are looked at. They lie in (0.5, 1]: none of their words underflows.
+/// The number of elements. They are in (0.5, 1], so none of their words underflows.
 const ELEMENTS: usize = 10_000;
 
 impl Splitting {
     pub(super) fn compute(&self) -> Result<Computed, Error> {
         let format = Format::named(&self.format)?;
         let count = usize::try_from(self.words).map_err(|error| Error::invalid(error.to_string()))?;
-        let none = || Error::invalid(format!("{format} is no floating-point format"));
+        let none = || Error::invalid(format!("{format} is not a floating-point format"));
         let theory = Theory::of(format, count, Accumulation::Unit).ok_or_else(none)?;
         let matrix = Uniform::new(1).matrix(1, ELEMENTS, 0.5, 1.0, true);
         let split = Split { words: count, rounding: Rounding::NearestEven, scaling: Scaling::None, lift_bits: 0 };
@@ -59,7 +59,7 @@ impl Splitting {
                 for i in 1..=self.words {
                     let of = usize::try_from(i - 1).map_err(|error| Error::invalid(error.to_string()))?;
                     let size = most(&|at| word(of, at).abs() / matrix.values[at].abs());
-                    // |B₁| is at its bound where rounding goes up: i alone decides.
+                    // |B₁| reaches its bound if it is rounded up, so i alone decides.
                     nearest = nearest.max(size / (theory.word_product(i, 1) / (1.0 + theory.low)));
                 }
                 Ok(Computed { text: format!("{nearest:.4} of the bound at the most"), agrees: nearest <= 1.0 })
@@ -68,7 +68,7 @@ impl Splitting {
     }
 }
 
-/// Products of words that an algorithm takes.
+/// The number of products of words that an algorithm takes.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Count {
@@ -77,7 +77,7 @@ pub struct Count {
     words: usize,
     #[serde(default)]
     all_products: bool,
-    /// How many.
+    /// The expected number.
     products: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Errors of a function in units in the last place: of a device, or of the published table of one.
+//! Errors of a function in units in the last place, of a device or from a device's published table.
 
 use std::sync::LazyLock;
 
@@ -14,17 +14,17 @@ use crate::{
     scalars, session,
 };
 
-/// The table that is asked without a device: glibc on a CPU (docs/scalars.md).
+/// The table that is used without a device: glibc on a CPU (docs/scalars.md).
 const TABLE: &str = include_str!("../../../results/ulp/cpu-amd-zen4-glibc-2.36.json");
 
-/// Arguments that a device is asked: an exact value of f64 takes integers of hundreds of bits.
+/// The number of arguments for a device: an exact value of f64 takes integers of hundreds of bits.
 const POINTS: u64 = 20_000;
 
-/// What is printed of the errors of a function.
+/// The printed errors of a function.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ulp {
-    /// `sin`.
+    /// The name of the function: `sin`.
     function: String,
     /// The format of arguments and results.
     format: String,

@@ -1,4 +1,4 @@
-//! Programs computed: the unit by its model's evaluator, everything else in f32 and f64 arithmetic.
+//! Executes programs: the unit with its model's evaluator, everything else in f32 and f64 arithmetic.
 
 use dashu_int::{IBig, UBig};
 use mxprobe_api::{Decoded, Error, Format, OperationId};
@@ -7,7 +7,7 @@ use mxprobe_models::{Evaluator, Model};
 use super::program::{Scalar, Vector};
 use crate::dots::Dot;
 
-/// A unit that programs call: f32 results of floating operands without block scales.
+/// A unit that programs can call: f32 results of floating operands without block scales.
 #[derive(Debug)]
 pub struct Machine {
     pub(super) id: OperationId,
@@ -16,7 +16,8 @@ pub struct Machine {
     inputs: Format,
 }
 
-/// What a program made of a dot: the bits of an f32, and its distance from the exact result in units of [`ERROR_LSB`].
+/// The result of a program for a dot: the bits of an f32, and its distance from the exact result in units of
+/// 2^[`ERROR_LSB`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// The result.
@@ -25,11 +26,11 @@ pub struct Outcome {
     pub error: UBig,
 }
 
-/// The exponent of the unit in which errors are counted: below every product of two f32 values.
+/// The exponent of the unit in which errors are counted: every product of two f32 values is a multiple of it.
 pub const ERROR_LSB: i32 = -298;
 
 impl Machine {
-    /// The unit of a model's operation, for inputs of a format.
+    /// Prepares the unit of a model's operation for inputs of a format.
     ///
     /// # Errors
     /// If the model has no such operation, or programs cannot call it, or f32 does not hold the inputs.
@@ -53,13 +54,13 @@ impl Machine {
         Ok(Self { id: id.clone(), evaluator: Evaluator::new(model, id)?, inputs })
     }
 
-    /// What a program makes of a dot whose a and b are of the machine's format and c of f32.
+    /// The result of a program for a dot whose a and b are in the machine's format and c is f32.
     #[must_use]
     pub fn compute(&self, program: &Scalar, dot: &Dot) -> u64 {
         u64::from(self.f32(program, dot).to_bits())
     }
 
-    /// The same with the error; `None` if the result or an input is not finite.
+    /// The result with its error; `None` if the result or an input is not finite.
     #[must_use]
     pub fn outcome(&self, program: &Scalar, dot: &Dot) -> Option<Outcome> {
         let bits = self.compute(program, dot);
@@ -84,7 +85,7 @@ impl Machine {
         self.value(program, dot) as f32
     }
 
-    /// A value of f32 or f64, as f64.
+    /// The value of a program, in f32 or f64, as f64.
     #[expect(clippy::cast_possible_truncation, reason = "each rounding to f32 is a step of the program")]
     fn value(&self, program: &Scalar, dot: &Dot) -> f64 {
         match program {
@@ -107,7 +108,7 @@ impl Machine {
                 }
                 Format::F32.to_f64(sum)
             }
-            // The sum of two values of f32 has at most one rounding in f32, whether made in f32 or f64 first.
+            // The sum of two f32 values is rounded at most once in f32, whether it is computed in f32 or in f64 first.
             Scalar::Add(Format::F32, one, other) => f64::from(self.f32(one, dot) + self.f32(other, dot)),
             Scalar::Add(_, one, other) => self.value(one, dot) + self.value(other, dot),
             Scalar::Scaled(of, by) => f64::from(scaled(self.f32(of, dot), *by)),
@@ -135,13 +136,13 @@ impl Machine {
     }
 }
 
-/// A value that f32 holds.
+/// Converts a value that f32 holds.
 #[expect(clippy::cast_possible_truncation, reason = "f32 holds it")]
 fn narrow_f64(value: f64) -> f32 {
     value as f32
 }
 
-/// Whether a vector is made of the row of A.
+/// Whether a vector is computed from the row of A.
 pub(super) fn is_of_a(vector: &Vector) -> bool {
     match vector {
         Vector::A => true,
@@ -150,7 +151,7 @@ pub(super) fn is_of_a(vector: &Vector) -> bool {
     }
 }
 
-/// value·2^by, rounded to f32 once: exact in f64 for the few bits that programs scale by.
+/// value·2^by, rounded to f32 once: the product is exact in f64 for the few bits that programs scale by.
 fn scaled(value: f32, by: i32) -> f32 {
     narrow_f64(f64::from(value) * f64::from(by).exp2())
 }
@@ -160,7 +161,7 @@ fn units(format: Format, bits: u64) -> Option<IBig> {
     whole(format, bits, ERROR_LSB)
 }
 
-/// A finite value in units of 2^lsb, which are at most its own.
+/// A finite value in units of 2^lsb, which must not exceed the value's own.
 fn whole(format: Format, bits: u64, lsb: i32) -> Option<IBig> {
     match format.decode(bits) {
         Decoded::Zero { .. } => Some(IBig::ZERO),

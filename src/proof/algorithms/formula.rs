@@ -1,4 +1,4 @@
-//! Programs over any logic: computed over values, formulas over circuits.
+//! Programs over any logic: over values they are computed, over circuits they become formulas.
 
 use mxprobe_api::{Format, OperationId, Overflow, Rounding, Specials, Subnormals};
 use mxprobe_models::{Adder, Below, Class, Model, NanCause, NanRules, Output, Plan, Provenance, Scale, Unit, ZeroSign};
@@ -21,7 +21,7 @@ use crate::proof::{
 /// A value in a format.
 type Bits<B> = (Format, Word<B>);
 
-/// The inputs of a question, over some logic.
+/// The inputs of a question, over a logic.
 pub(super) struct Question<'a, B> {
     pub arithmetic: Arithmetic<'a>,
     /// The format of a and b.
@@ -30,7 +30,7 @@ pub(super) struct Question<'a, B> {
     pub b: Vec<Word<B>>,
     pub c: Word<B>,
     pub conditions: Conditions,
-    /// What rounds exact sums into f32, into f64 and into the operand formats; what leaves them exact.
+    /// The adders that round exact sums into f32, f64 and the operand formats, or leave them exact.
     pub adders: Adders,
 }
 
@@ -69,7 +69,7 @@ impl Adders {
         }
     }
 
-    /// Rounds to nearest into a format.
+    /// An adder that rounds to nearest into a format.
     fn rounding_into(&self, format: Format) -> Adder {
         let nan = format.nan().unwrap_or_default();
         let overflow = if format.infinity(false).is_some() { Overflow::Ieee } else { Overflow::Saturate };
@@ -98,11 +98,11 @@ fn negated<L: Logic>(logic: &mut L, number: Number<L::Bit>) -> Number<L::Bit> {
     Number { finite: Finite { negative, ..number.finite }, ..number }
 }
 
-/// Whether a format holds every finite value of the inputs, of which a vector is one.
+/// Whether the operand format holds every finite value of the inputs, if the vector is an input.
 fn is_held(inputs: Format, operand: Format, vector: &Vector) -> bool {
     let (Some(from), Some(to)) = (inputs.as_float(), operand.as_float()) else { return false };
     let ((low, high), (least, most)) = (from.exponents(), to.exponents());
-    // A value of the largest exponent may have every fraction bit.
+    // A value of the largest exponent may have every fraction bit set.
     let fits = from.fraction_bits <= to.fraction_bits && low >= least && high <= most;
     matches!(vector, Vector::A | Vector::B) && (inputs == operand || fits && to.specials == Specials::Ieee)
 }
@@ -155,7 +155,7 @@ impl<B: Copy + std::fmt::Debug> Question<'_, B> {
                     })
                     .collect()
             }
-            // What is left of a finite value that the operand format holds is +0.
+            // The remainder of a finite value that the operand format holds is +0.
             Vector::Minus(of, less) if **less == Vector::Narrow(of.clone()) && is_held(self.inputs, operand, of) => {
                 let zero = (Format::F32, logic.number(0, Format::F32.bits() as usize));
                 Ok(vec![zero; self.a.len()])
@@ -183,7 +183,7 @@ impl<B: Copy + std::fmt::Debug> Question<'_, B> {
         }
     }
 
-    /// What a program gives.
+    /// The result of a program.
     pub(super) fn scalar<L: Logic<Bit = B>>(&self, logic: &mut L, program: &Scalar) -> Result<Bits<B>, NotCovered> {
         match program {
             Scalar::C => Ok((Format::F32, self.c.clone())),
@@ -248,7 +248,7 @@ impl<B: Copy + std::fmt::Debug> Question<'_, B> {
         Ok((sum.finite.magnitude, sum.finite.lsb.low))
     }
 
-    /// Whether the second result is off by more than the first.
+    /// Whether the second result has a larger error than the first.
     pub(super) fn is_worse<L: Logic<Bit = B>>(
         &self,
         logic: &mut L,
@@ -272,19 +272,19 @@ impl<B: Copy + std::fmt::Debug> Question<'_, B> {
     }
 }
 
-/// What is asked of two programs.
+/// The question about two programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked {
-    /// Finite results of different bits.
+    /// Whether both results are finite and their bits differ.
     Different,
-    /// Finite results, of which this one (0 or 1) has the larger error.
+    /// Whether both results are finite and this one (0 or 1) has the larger error.
     Worse(usize),
 }
 
-/// The question whether what is asked of two programs holds for some input, as a circuit.
+/// The question whether the asked property holds for some input, as a circuit.
 ///
 /// # Errors
-/// What is not covered, in words.
+/// The part of the model that is not covered, in words.
 pub fn query(
     (model, id): (&Model, &OperationId),
     programs: &[Scalar; 2],
@@ -340,7 +340,7 @@ pub fn query(
     Ok(Query { id: of_dots, circuit, variables, differs: holds, parts, whole: true })
 }
 
-/// The operation of which the inputs of a question are a dot: so many products of a format, and c in f32.
+/// The operation that the inputs of a question are a dot of: `terms` products of a format, and c in f32.
 pub fn question_id(format: Format, terms: usize) -> Result<OperationId, mxprobe_api::Error> {
     format!("dot.m1n1k{terms}.f32.{format}.{format}.f32").parse()
 }

@@ -1,4 +1,5 @@
-//! Algorithms over a unit beside each other: a dot on which they differ, or on which one is worse, or a proof that there is none.
+//! Compares algorithms on a unit: finds a dot on which they differ, or on which one is worse, or a proof that there is
+//! none.
 
 mod compute;
 mod formula;
@@ -24,33 +25,33 @@ use super::{
 };
 use crate::dots::{self, Dot, Draw, Random, Sparse, cost, seed_of};
 
-/// Dots that are tried before the solver is asked.
+/// Dots that are tried before the solver is called.
 const TRIES_AT_FIRST: u64 = 20_000;
 
-/// A formula of more gates is not handed to the solver.
+/// The most gates of a formula that is passed to the solver.
 const GATES: usize = 3_000_000;
 
-/// How many differing dots are made simple; the simplest is kept.
+/// Differing dots that are simplified; the simplest is kept.
 const KEPT: usize = 4;
 
-/// How many more are drawn after the first, to have a choice.
+/// Dots that are drawn after the first, for a choice.
 const MORE: u64 = 1_000;
 
-/// Two algorithms over one unit, and what is asked of them.
+/// Two algorithms over one unit, and the question about them.
 #[derive(Debug)]
 pub struct Question<'a> {
     model: &'a Model,
-    /// The operation of which inputs are a dot.
+    /// The operation that the inputs are a dot of.
     pub of_dots: OperationId,
     machine: Machine,
     /// The algorithms as programs.
     pub programs: [Scalar; 2],
-    /// What is asked.
+    /// The question.
     pub asked: Asked,
     inputs: (Format, usize),
 }
 
-/// A dot, and what both algorithms make of it.
+/// A dot and the results of both algorithms.
 #[derive(Clone, Debug)]
 pub struct Shown {
     /// The dot.
@@ -59,28 +60,29 @@ pub struct Shown {
     pub outcomes: [Outcome; 2],
 }
 
-/// What became of a question.
+/// The answer to a question.
 #[derive(Clone, Debug)]
 pub enum Found {
-    /// A dot for which what is asked holds.
+    /// A dot that has the property.
     Dot(Shown, FoundBy),
-    /// A proof that there is none, checked apart from the solver.
+    /// A proof that no such dot exists, checked independently of the solver.
     None(Refusal),
     /// Neither was found.
     Undecided(Undecided),
 }
 
-/// Why there is no dot.
+/// The size of the proof that no such dot exists.
 #[derive(Clone, Debug)]
 pub struct Refusal {
-    /// Gates of the circuit.
+    /// The number of gates of the circuit.
     pub gates: usize,
-    /// Variables, clauses and conflicts of the formula, and steps of its proof; none where the circuit is constant.
+    /// Variables, clauses and conflicts of the formula, and steps of its proof; `None` if the circuit is constant.
     pub refuted: Option<[u64; 4]>,
 }
 
 impl<'a> Question<'a> {
-    /// The question of two algorithms over a model's operation: of so many products of a format, and blocks of so many.
+    /// The question about two algorithms over a model's operation, for a number of products of a format, and blocks of
+    /// `block` products.
     ///
     /// # Errors
     /// If the model has no such operation, or algorithms cannot call it, or f32 does not hold the inputs.
@@ -97,7 +99,7 @@ impl<'a> Question<'a> {
         Ok(Self { model, of_dots: question_id(format, terms)?, machine, programs, asked, inputs })
     }
 
-    /// What both algorithms make of a dot; `None` if a result or an input is not finite.
+    /// The results of both algorithms for a dot; `None` if a result or an input is not finite.
     #[must_use]
     pub fn shown(&self, dot: &Dot) -> Option<Shown> {
         let [one, other] = &self.programs;
@@ -111,7 +113,7 @@ impl<'a> Question<'a> {
         self.machine.exact(dot)
     }
 
-    /// Whether what is asked holds for a dot.
+    /// Whether a dot has the property.
     #[must_use]
     pub fn holds(&self, dot: &Dot) -> bool {
         self.shown(dot).is_some_and(|shown| {
@@ -127,12 +129,12 @@ impl<'a> Question<'a> {
     /// The question as a circuit.
     ///
     /// # Errors
-    /// What is not covered, in words.
+    /// The part of the model that is not covered, in words.
     pub fn query(&self, conditions: &Conditions) -> Result<super::parts::Query, String> {
         query((self.model, &self.machine.id), &self.programs, self.inputs, self.asked, conditions)
     }
 
-    /// Searches for a short time, asks the solver for half of what is left, and searches again.
+    /// Searches for a short time, runs the solver for half of the remaining time, and searches again.
     #[must_use]
     pub fn decide(&self, effort: &Effort) -> Found {
         let conditions = Conditions { finite: true, ..effort.conditions };
@@ -154,7 +156,7 @@ impl<'a> Question<'a> {
         }
     }
 
-    /// Asks the solver.
+    /// Runs the solver.
     fn ask(&self, effort: &Effort, conditions: &Conditions, tried: u64) -> Found {
         let undecided = |why: String| Found::Undecided(Undecided { tried, why });
         let query = match self.query(conditions) {
@@ -213,7 +215,7 @@ impl<'a> Question<'a> {
         conditions.hold(&self.of_dots, dot) && self.holds(dot)
     }
 
-    /// The simplest dot near this one for which what is asked still holds.
+    /// The simplest dot near this one that still has the property.
     #[must_use]
     pub fn simplest(&self, dot: &Dot, conditions: &Conditions) -> Dot {
         let holds = |dots: &[Dot]| -> Result<Vec<bool>, Infallible> {
@@ -223,7 +225,8 @@ impl<'a> Question<'a> {
         dot
     }
 
-    /// The simplest dot found for which what is asked holds, how many were tried until the first, and nanoseconds until then.
+    /// The simplest dot found that has the property, how many dots were tried until the first, and the nanoseconds
+    /// until then.
     fn search(&self, effort: &Effort, conditions: &Conditions) -> (Option<Shown>, u64, u128) {
         let start = Instant::now();
         let id = &self.of_dots;
@@ -253,7 +256,8 @@ impl<'a> Question<'a> {
         (simple.and_then(|dot| self.shown(&dot)), until, time_ns)
     }
 
-    /// A first product near 1, the others of its size, of the size of its last bits, or absent; c likewise.
+    /// Draws a first product near 1 and the others of its size, of the size of its last bits, or absent; and c of the
+    /// size of 1 or of its last bits.
     fn near_one(&self, random: &mut Random) -> Dot {
         let (format, terms) = self.inputs;
         let number = |random: &mut Random, format: Format, low: i32, high: i32| {
@@ -281,7 +285,7 @@ impl<'a> Question<'a> {
     }
 }
 
-/// An error as a number for people.
+/// An error as a number for people to read.
 #[must_use]
 pub fn error_words(error: &UBig) -> String {
     let Some(zeros) = error.trailing_zeros() else { return "0".to_owned() };

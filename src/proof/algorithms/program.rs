@@ -1,4 +1,4 @@
-//! Algorithms over a unit as data: splits, calls of the unit, scalings by powers of two and additions outside of it.
+//! Algorithms over a unit as data: splits, calls of the unit, scalings by powers of two, and additions outside it.
 
 use mxprobe_api::Format;
 
@@ -9,11 +9,11 @@ pub enum Vector {
     A,
     /// The column of B.
     B,
-    /// Each rounded to nearest into the unit's operand format.
+    /// Each element rounded to nearest into the unit's operand format.
     Narrow(Box<Self>),
     /// Each difference, rounded to nearest in f32.
     Minus(Box<Self>, Box<Self>),
-    /// Each times 2^by, rounded to nearest in f32.
+    /// Each element times 2^by, rounded to nearest in f32.
     Scaled(Box<Self>, i32),
 }
 
@@ -24,14 +24,14 @@ pub enum Scalar {
     C,
     /// +0.
     Zero,
-    /// The unit's products of two narrow vectors added to a value of its own, products from one of the elements up to another;
-    /// one call after another where they are more than the unit takes.
+    /// The unit's products of two narrow vectors, added to a value, over a range of elements; in several calls, one
+    /// after another, if the range is longer than the unit's k.
     Unit(Vector, Vector, Box<Self>, [usize; 2]),
-    /// The sum, rounded to nearest in a format.
+    /// A sum, rounded to nearest in a format.
     Add(Format, Box<Self>, Box<Self>),
-    /// Times 2^by, rounded to nearest in f32.
+    /// A value times 2^by, rounded to nearest in f32.
     Scaled(Box<Self>, i32),
-    /// Rounded to nearest into a format.
+    /// A value rounded to nearest into a format.
     Rounded(Format, Box<Self>),
 }
 
@@ -56,11 +56,11 @@ pub enum Algorithm {
     MultiwordFabsumV2,
 }
 
-/// Bits by which Ootomo and Yokota scale what the first word leaves.
+/// Bits by which Ootomo and Yokota scale the remainders of the first word.
 const LIFT: i32 = 11;
 
 impl Algorithm {
-    /// All of them.
+    /// All algorithms.
     pub const ALL: [Self; 8] = [
         Self::Single,
         Self::Markidis,
@@ -87,7 +87,7 @@ impl Algorithm {
         }
     }
 
-    /// Where it is defined, and what it is there.
+    /// Its source and a short description.
     #[must_use]
     pub fn about(self) -> &'static str {
         match self {
@@ -104,13 +104,13 @@ impl Algorithm {
         }
     }
 
-    /// The algorithm of a name.
+    /// The algorithm with this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|algorithm| algorithm.name() == name)
     }
 
-    /// The program for so many products, in blocks of so many where it has blocks.
+    /// The program for `terms` products, in blocks of `block` products if the algorithm has blocks.
     #[must_use]
     pub fn program(self, terms: usize, block: usize) -> Scalar {
         let all = [0, terms];
@@ -158,7 +158,7 @@ fn add(format: Format, one: Scalar, other: Scalar) -> Scalar {
     Scalar::Add(format, Box::new(one), Box::new(other))
 }
 
-/// Blocks of products, each from +0 in the unit, added to a value in a format; f32 at the end.
+/// Blocks of products, each computed from +0 in the unit, added to a value in a format; f32 at the end.
 fn blocks(format: Format, a: &Vector, b: &Vector, start: Scalar, terms: usize, block: usize) -> Scalar {
     let block = block.max(1);
     let sum = (0..terms).step_by(block).fold(start, |sum, first| {

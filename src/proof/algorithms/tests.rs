@@ -28,7 +28,7 @@ fn the_inputs_of_table_5_give_the_results_that_are_printed_and_a_simpler_dot_is_
     let algorithms = [Algorithm::Markidis, Algorithm::Ootomo];
     let question = Question::new((&model, &id), algorithms, (Format::F32, 4), 4, Asked::Worse(1)).unwrap();
     let shown = question.shown(&table_5()).unwrap();
-    // 1 + 2^−23 and 1.
+    // The results are 1 + 2^−23 and 1.
     assert_eq!(shown.outcomes.each_ref().map(|outcome| outcome.bits), [0x3f80_0001, 0x3f80_0000]);
     assert!(question.holds(&table_5()) && paper().hold(&question.of_dots, &table_5()));
     let Found::Dot(simple, _) = question.decide(&effort(paper(), 200_000)) else { panic!("no dot found") };

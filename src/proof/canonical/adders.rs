@@ -1,7 +1,7 @@
-//! Parameters that no dot can show, set to one value.
+//! Normalises parameters whose value no dot can show.
 //!
-//! Each function is handed an adder, what its terms can be, and what of its result shows; it returns whether it changed
-//! the adder. None changes a bit of d.
+//! Each function takes an adder, the facts about its terms, and what is observed of its result. None changes a bit of
+//! d.
 
 use mxprobe_api::{Format, Overflow, Rounding, Subnormals};
 use mxprobe_models::{Adder, Below, Class, Exponent, GridRule, NanCause, NanRules, Output, PlanNode, Scale, ZeroSign};
@@ -14,11 +14,11 @@ use super::{
     ranges::{in_one_block, may_be_negative_zero, units},
 };
 
-/// The causes in the order that files have by default.
+/// The causes in their default order in model files.
 const CAUSES: [NanCause; 3] = [NanCause::Operand, NanCause::Value, NanCause::Invalid];
 
 impl Form<'_> {
-    /// Sets parameters that do not matter to one value; whether any changed.
+    /// Sets parameters that do not matter to a fixed value; returns whether any changed.
     pub(super) fn simplify_adders(&mut self) -> bool {
         let facts = self.facts();
         let observed = self.observed(&facts);
@@ -31,7 +31,8 @@ impl Form<'_> {
             if self.id.block_scale().is_none() {
                 adder.scale = Scale::Products;
             }
-            // Without a product that large, none becomes an infinity. Their top is the same with and without the rule.
+            // Without a product that large, none becomes an infinity. The top of the terms is the same with and without
+            // the rule.
             if terms.iter().all(|term| term.class != Class::Products || term.top <= 128) {
                 adder.product_overflow = false;
             }
@@ -51,7 +52,7 @@ impl Form<'_> {
         changed
     }
 
-    /// Carry bits of which the closed form says that they suffice.
+    /// Removes carry bits that suffice according to the closed form.
     fn carry(&self, node: usize, adder: &mut Adder) {
         let Some(bits) = adder.carry_bits else { return };
         let adders: Vec<Adder> = self.nodes.iter().map(|node| node.adder.clone()).collect();
@@ -62,7 +63,8 @@ impl Form<'_> {
         }
     }
 
-    /// Flushing of operands that have no subnormals, or that no addition reads; and which zero, where it does not show.
+    /// Clears flushing of operands that have no subnormals or that no addition reads, and the sign of the flushed zero
+    /// if it does not show.
     fn simplify_flush(&mut self, facts: &[Facts], observed: &[Observed]) -> bool {
         use mxprobe_models::Term;
         let before = self.unit.flush;
@@ -88,10 +90,10 @@ impl Form<'_> {
         flush != before
     }
 
-    /// NaN rules: causes that cannot be there, and bits that nothing shows.
+    /// Normalises NaN rules: causes that cannot occur, and bits that do not show.
     fn nan(&self, node: usize, adder: &mut Adder, terms: &[Facts], observed: Observed) {
         let Output::Float { format, .. } = adder.output else {
-            // Neither an integer nor an unrounded sum has rules of its own.
+            // Integers and unrounded sums have no NaN rules of their own.
             adder.nan = NanRules { order: CAUSES.to_vec(), operand: None, value: None, invalid: 0 };
             return;
         };
@@ -106,7 +108,7 @@ impl Form<'_> {
         let one = if present.is_empty() || !observed.nan_bits {
             Some(standard)
         } else {
-            // Every NaN that can come out is the same.
+            // Every NaN that can result is the same.
             outcomes[0].filter(|bits| outcomes.iter().all(|other| *other == Some(*bits)))
         };
         if let Some(bits) = one {
@@ -120,7 +122,8 @@ impl Form<'_> {
         if !causes.invalid && rules.operand.is_some() && rules.value.is_some() {
             rules.invalid = standard;
         }
-        // The order of two neighbours that give the same bits does not matter, nor where a cause stands that is never there.
+        // The order of two neighbours that give the same bits does not matter, nor does the place of a cause that never
+        // occurs.
         let mut order = present;
         for _ in 0..order.len() {
             for at in 1..order.len() {
@@ -137,7 +140,7 @@ impl Form<'_> {
     }
 }
 
-/// What is done to values: nothing, where no value but +0 is among the terms.
+/// Clears the treatment of values if +0 is the only value among the terms.
 fn values(adder: &mut Adder, terms: &[Facts]) {
     let mut values = terms.iter().filter(|term| term.class == Class::Values && !term.zero).peekable();
     if values.peek().is_none() {
@@ -146,13 +149,14 @@ fn values(adder: &mut Adder, terms: &[Facts]) {
     }
     let Some(rule) = adder.ignored_values else { return };
     let idle = match adder.below {
-        // A value below the lowest bit kept is cut to zero, and a value below half of it rounded to zero, in any case.
+        // A value below the lowest kept bit is truncated to zero anyway, and a value below half of it is rounded to
+        // zero.
         Below::Truncate => rule.below_bits >= 0,
         Below::Nearest => rule.below_bits >= 1,
         _ => false,
     };
     let cut = adder.value_cut_bits.cast_signed();
-    // Or no value lies so low. The lowest bit kept is that of a rule; without one, no higher than any term's.
+    // Or no value is that low. The lowest kept bit is that of a rule; without one, it is at most as high as any term's.
     let highest = units(adder, terms).map(|(_, highest)| highest);
     let never = (always(adder) || cut <= rule.below_bits)
         && highest.is_none_or(|unit| values.all(|term| term.low >= unit + cut - rule.below_bits));
@@ -161,14 +165,14 @@ fn values(adder: &mut Adder, terms: &[Facts]) {
     }
 }
 
-/// The rules of the grid: those that say nothing or the same as another, classes where there is only one, exponents of
-/// leading bits that are those of the operands.
+/// Normalises the rules of the grid: removes those that have no effect or repeat another, and replaces classes if there
+/// is only one, and exponents of leading bits that equal those of the operands.
 fn grid(adder: &mut Adder, terms: &[Facts], observed: Observed, lowest: i32) {
     let present: Vec<Class> = {
         let all = [Class::Products, Class::Values, Class::Sums];
         all.into_iter().filter(|class| terms.iter().any(|term| !term.zero && term.class == *class)).collect()
     };
-    // A zero has no exponent, so only terms that are not zero count.
+    // A zero has no exponent, so only nonzero terms count.
     let looks_at = |rule: &GridRule| -> Vec<Class> {
         present.iter().copied().filter(|class| rule.terms == Class::All || rule.terms == *class).collect()
     };
@@ -202,7 +206,7 @@ fn grid(adder: &mut Adder, terms: &[Facts], observed: Observed, lowest: i32) {
             None => at += 1,
         }
     }
-    // The highest of them counts, in whatever order they stand.
+    // The highest of them counts, so their order does not matter.
     adder.grid.sort_by_key(|rule| {
         let class =
             [Class::All, Class::Products, Class::Values, Class::Sums].iter().position(|class| *class == rule.terms);
@@ -211,7 +215,7 @@ fn grid(adder: &mut Adder, terms: &[Facts], observed: Observed, lowest: i32) {
     floors(adder, terms, observed, lowest);
 }
 
-/// Two rules with their exponents taken in one way, if they are, or if one may take them in either.
+/// Two rules with the same kind of exponent, if they have it or if one of them can take the other's.
 fn alike(one: GridRule, two: GridRule, is_normalised: &dyn Fn(&GridRule) -> bool) -> Option<(GridRule, GridRule)> {
     if one.exponent == two.exponent {
         Some((one, two))
@@ -222,7 +226,7 @@ fn alike(one: GridRule, two: GridRule, is_normalised: &dyn Fn(&GridRule) -> bool
     }
 }
 
-/// One rule that says what two say, or the second where the first never counts.
+/// One rule that is equivalent to two, or the second rule if the first never counts.
 fn merged(
     rule: &GridRule,
     other: &GridRule,
@@ -232,36 +236,36 @@ fn merged(
     let (own, others) = (looks_at(rule), looks_at(other));
     let floor = rule.exponent_floor.max(other.exponent_floor);
     if rule.fraction_bits == other.fraction_bits {
-        // The greater of two exponents less the same number of bits is the exponent of both classes less that number.
+        // The greater of two exponents minus the same number of bits is the exponent of both classes minus that number.
         let both = present.iter().all(|class| own.contains(class) || others.contains(class));
         if both {
             return Some(GridRule { terms: Class::All, exponent_floor: floor, ..*other });
         }
         return (own == others).then_some(GridRule { exponent_floor: floor, ..*other });
     }
-    // A rule that sees fewer terms and keeps more bits never gives the higher lowest bit, nor the greater exponent.
+    // A rule that sees fewer terms and keeps more bits gives neither the higher lowest bit nor the greater exponent.
     let never = rule.fraction_bits > other.fraction_bits
         && own.iter().all(|class| others.contains(class))
         && rule.exponent_floor <= other.exponent_floor;
     never.then_some(*other)
 }
 
-/// Exponent floors that no exponent is below.
+/// Removes an exponent floor if no exponent is below it.
 fn floors(adder: &mut Adder, terms: &[Facts], observed: Observed, lowest: i32) {
     let [rule] = adder.grid.as_mut_slice() else { return };
     let Some(floor) = rule.exponent_floor else { return };
-    // The exponent of an unrounded zero is that of the floor, which shows only above the exponent of another term.
+    // The exponent of an unrounded zero is the floor, which shows only if it is above the exponent of another term.
     let shows = adder.output == Output::Wide && observed.exponent;
     if rule.terms != Class::All || shows && floor > lowest {
         return;
     }
-    // Where every term is zero, so is the sum, on whatever grid.
+    // If every term is zero, so is the sum, on any grid.
     let some = || terms.iter().filter(|term| !term.zero);
     let below_all = some().all(|term| match rule.exponent {
         Exponent::Operands => floor <= term.exponents.0,
         Exponent::Leading => floor <= term.low,
     });
-    // Where the floor counts, the lowest bit kept is below every bit of every term; and without it, lower still.
+    // If the floor counts, the lowest kept bit is below every bit of every term; without the floor, it is lower still.
     let cut = |term: &Facts| if term.class == Class::Values { adder.value_cut_bits.cast_signed() } else { 0 };
     let keeps_all = adder.carry_bits.is_none()
         && adder.below != Below::OnesComplement
@@ -272,7 +276,7 @@ fn floors(adder: &mut Adder, terms: &[Facts], observed: Observed, lowest: i32) {
     }
 }
 
-/// A grid on which no bit of any term is lost.
+/// Removes a grid on which no bit of any term is lost.
 fn lossless(adder: &mut Adder, terms: &[Facts], observed: Observed) {
     if adder.below == Below::OnesComplement {
         return;
@@ -280,7 +284,7 @@ fn lossless(adder: &mut Adder, terms: &[Facts], observed: Observed) {
     if adder.grid.is_empty() {
         adder.carry_bits = None;
         if adder.value_cut_bits == 0 {
-            // The lowest bit kept is the lowest of all terms.
+            // The lowest kept bit is the lowest of all terms.
             adder.below = Below::Truncate;
         }
         return;
@@ -292,21 +296,21 @@ fn lossless(adder: &mut Adder, terms: &[Facts], observed: Observed) {
         adder.grid[..],
         [GridRule { terms: Class::All, exponent: Exponent::Operands, exponent_floor: None, .. }]
     );
-    // Without a grid, the exponent of an unrounded sum is the greatest of its terms, as it is on this one.
+    // Without a grid, the exponent of an unrounded sum is the greatest of its terms, as on this grid.
     if adder.output == Output::Wide && observed.exponent && !plain {
         return;
     }
     (adder.grid, adder.below, adder.value_cut_bits) = (Vec::new(), Below::Truncate, 0);
 }
 
-/// Whether there is a grid for every dot on which a term is not zero.
+/// Whether every dot with a nonzero term has a grid.
 fn always(adder: &Adder) -> bool {
     adder.grid.iter().any(|rule| rule.terms == Class::All || rule.exponent_floor.is_some())
 }
 
 /// Whether alignment never loses a bit.
 pub(super) fn loses_nothing(adder: &Adder, terms: &[Facts]) -> bool {
-    // Without a grid, the lowest bit of all terms is kept, but not of a value that is cut further.
+    // Without a grid, the lowest bit of all terms is kept, but a value may be cut further.
     if adder.value_cut_bits > 0 && !always(adder) {
         return false;
     }
@@ -316,7 +320,7 @@ pub(super) fn loses_nothing(adder: &Adder, terms: &[Facts]) -> bool {
     if some.clone().all(|term| highest + cut(term) <= term.low) || within_block(adder, terms) {
         return true;
     }
-    // One term alone lies on its own grid.
+    // A single term determines its own grid.
     let (Some(term), None) = (some.next(), some.next()) else { return false };
     adder.grid.iter().all(|rule| {
         let floor = rule.exponent_floor.is_none_or(|floor| floor - rule.fraction_bits + cut(term) <= term.low);
@@ -329,8 +333,8 @@ pub(super) fn loses_nothing(adder: &Adder, terms: &[Facts]) -> bool {
     })
 }
 
-/// Whether every term is a product of one scale block, and the grid keeps every bit of them whatever the scales are, which
-/// move all terms and the grid alike.
+/// Whether every term is a product of one scale block and the grid keeps all of their bits for any scales, which move
+/// all terms and the grid by the same amount.
 fn within_block(adder: &Adder, terms: &[Facts]) -> bool {
     let Some((low, top, exponent)) = in_one_block(terms) else { return false };
     adder.grid.iter().all(|rule| {
@@ -342,25 +346,25 @@ fn within_block(adder: &Adder, terms: &[Facts]) -> bool {
     })
 }
 
-/// A cut of the normalised sum that takes nothing, or only what rounding takes in any case.
+/// Removes a cut of the normalised sum that loses nothing, or only what rounding loses anyway.
 fn normalisation(adder: &mut Adder, sum: &Sum) {
     let Some(bits) = adder.normalised_fraction_bits.map(u32::cast_signed) else {
         (adder.normalised_exponent_floor, adder.normalised_below) = (None, Below::Truncate);
         return;
     };
     let floor = adder.normalised_exponent_floor;
-    // Every bit of a sum lies between `low` and `top`.
+    // Every bit of a sum is between `low` and `top`.
     let nothing = sum.top - 1 - bits <= sum.low && floor.is_none_or(|floor| floor - bits <= sum.low);
     let rounded = match adder.output {
         Output::Float { fraction_bits, rounding, subnormals, .. } => {
             let more = bits - fraction_bits.cast_signed();
             floor.is_none()
                 && match adder.normalised_below {
-                    // The leading bit stays, and toward zero the bits of the result alone count.
+                    // The leading bit stays, and rounding toward zero depends only on the bits of the result.
                     Below::Truncate | Below::OnesComplement => rounding == Rounding::TowardZero && more >= 0,
-                    // The bit below the result stays, and whether any below that is set.
+                    // The bit below the result stays, and so does whether any bit below that is set.
                     Below::Sticky => more >= 2,
-                    // Down twice is down once; what is flushed is told by the sum itself.
+                    // Rounding down twice is rounding down once; flushing is decided by the sum itself.
                     Below::Floor => rounding == Rounding::Down && more >= 0 && subnormals == Subnormals::Keep,
                     Below::Nearest | Below::NearestAway => false,
                 }
@@ -373,7 +377,7 @@ fn normalisation(adder: &mut Adder, sum: &Sum) {
     }
 }
 
-/// Rounding, overflow, flushing and the sign of zeros, where sums are such that they make no difference.
+/// Normalises rounding, overflow, flushing and the sign of zeros if no sum makes them matter.
 fn output(adder: &mut Adder, terms: &[Facts], sum: &Sum, observed: Observed) {
     match adder.output {
         Output::Wide => adder.zero = ZeroSign::Positive,
@@ -386,17 +390,17 @@ fn output(adder: &mut Adder, terms: &[Facts], sum: &Sum, observed: Observed) {
             }
         }
         Output::Float { format, fraction_bits, .. } => {
-            // Which zero it is does not show, or it is never −0.
+            // The sign of a zero does not show, or the zero is never −0.
             if !observed.zero_sign || format.negative_zero().is_none() || !may_be_negative_zero(adder, sum, terms) {
                 adder.zero = ZeroSign::Positive;
             }
             let exact = is_exact(format, fraction_bits, sum);
-            // One term alone keeps its sign where it is zero, and becomes no zero if no bit of it is lost.
+            // A single term keeps its sign if it is zero, and does not become zero if no bit of it is lost.
             let alone =
                 terms.iter().filter(|term| !term.zero).count() == 1 && terms.len() == 1 && loses_nothing(adder, terms);
             let Output::Float { fraction_bits, rounding, overflow, subnormals, .. } = &mut adder.output else { return };
             let Facts { exponents: (least, most), .. } = Facts::of(format, false);
-            // An exact sum is not rounded; only a zero that cancellation leaves is −0 if it would be rounded down.
+            // An exact sum is not rounded; but a zero from cancellation is −0 if rounding is down.
             if exact {
                 *fraction_bits = format.fraction_bits();
                 if *rounding != Rounding::Down || adder.zero == ZeroSign::Positive || alone {
@@ -409,22 +413,22 @@ fn output(adder: &mut Adder, terms: &[Facts], sum: &Sum, observed: Observed) {
             let (has_infinity, has_nan) = (format.infinity(false).is_some(), format.nan().is_some());
             *overflow = match (*rounding, *overflow) {
                 _ if !has_infinity && !has_nan => Overflow::Saturate,
-                // To nearest overflows to infinity by IEEE's rule too, or to NaN where there is no infinity.
+                // To nearest, IEEE's rule also overflows to infinity, or to NaN in a format without infinity.
                 (Rounding::NearestEven, Overflow::Infinity) => Overflow::Ieee,
                 (Rounding::NearestEven, Overflow::Nan) if !has_infinity => Overflow::Ieee,
-                // Toward zero and to odd give the largest finite value by IEEE's rule too.
+                // Toward zero and to odd, IEEE's rule also gives the largest finite value.
                 (Rounding::TowardZero | Rounding::ToOdd, Overflow::Saturate) => Overflow::Ieee,
                 (_, Overflow::Infinity) if !has_infinity => Overflow::Nan,
                 (_, overflow) => overflow,
             };
-            // No sum lies below the normal range.
+            // No sum is below the normal range.
             if sum.low >= least {
                 *subnormals = Subnormals::Keep;
             }
             if *subnormals == Subnormals::FlushToPositiveZero && adder.zero == ZeroSign::Positive {
                 *subnormals = Subnormals::FlushAfterRounding;
             }
-            // Neither way of rounding raises a value to the next power of two.
+            // Neither rounding can raise a value to the next power of two.
             if *subnormals == Subnormals::FlushBeforeRounding
                 && (exact || matches!(rounding, Rounding::TowardZero | Rounding::ToOdd))
             {
@@ -434,7 +438,7 @@ fn output(adder: &mut Adder, terms: &[Facts], sum: &Sum, observed: Observed) {
     }
 }
 
-/// Whether every sum is a value of a format with so many fraction bits.
+/// Whether every sum is a value of a format with this many fraction bits.
 pub(super) fn is_exact(format: Format, fraction_bits: u32, sum: &Sum) -> bool {
     let (least, most) = Facts::of(format, false).exponents;
     let fraction_bits = fraction_bits.cast_signed();

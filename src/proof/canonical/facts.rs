@@ -1,40 +1,40 @@
-//! What is known of a term over all dots.
+//! The known properties of a term, over all dots.
 
 use mxprobe_api::{Encoding, Format, Specials};
 use mxprobe_models::{Class, NanCause};
 
-/// Bounds of a term, or of a result, over all dots.
+/// Bounds of a term or of a result, over all dots.
 #[derive(Clone, Debug)]
 pub(super) struct Facts {
     /// Its class in the additions that take it.
     pub class: Class,
-    /// It is +0 always.
+    /// Whether it is always +0.
     pub zero: bool,
-    /// A finite value is a whole number of 2^low.
+    /// A finite value is a multiple of 2^low.
     pub low: i32,
-    /// A finite value is below 2^top in magnitude.
+    /// A finite value is less than 2^top in magnitude.
     pub top: i32,
-    /// The least and the greatest exponent by operands, if it has one.
+    /// The smallest and the largest exponent of its operands, if it has one.
     pub exponents: (i32, i32),
-    /// Its exponent by operands is never more than this above its own lowest bit.
+    /// Its exponent by operands is at most this much above its own lowest bit.
     pub significand_bits: i32,
-    /// A value that is not zero has the exponent of its leading bit, by operands too.
+    /// Whether the exponent by operands of a nonzero value is also that of its leading bit.
     pub normalised: bool,
-    /// The least and the greatest value of an integer.
+    /// The smallest and the largest value of an integer.
     pub whole: Option<(i128, i128)>,
-    /// It may be −0.
+    /// Whether it may be −0.
     pub negative_zero: bool,
-    /// It may be an infinity.
+    /// Whether it may be an infinity.
     pub infinite: bool,
-    /// It may be NaN, by an operand, by a value, by an invalid operation.
+    /// The causes by which it may be NaN: an operand, a value, an invalid operation.
     pub nan: Causes,
-    /// The bits of every NaN that it may be, where it is a value.
+    /// For a value, the bits of every NaN that it may be.
     pub nan_bits: NanBits,
-    /// A product of this scale block, and `low`, `top` and the greatest exponent as if its scales were in [1, 2).
+    /// For a product, its scale block, and `low`, `top` and the largest exponent as if its scales were in [1, 2).
     pub block: Option<(usize, (i32, i32, i32))>,
 }
 
-/// Why something may be NaN.
+/// The reasons why something may be NaN.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Causes {
     pub operand: bool,
@@ -67,11 +67,11 @@ impl Causes {
 /// The bits of the NaN that a value may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NanBits {
-    /// It is never NaN.
+    /// The value is never NaN.
     Never,
-    /// Always these, of this format.
+    /// These bits of this format, always.
     Known(Format, u64),
-    /// Any.
+    /// Any bits.
     Any,
 }
 
@@ -85,24 +85,24 @@ impl NanBits {
     }
 }
 
-/// What a sum can be before it is rounded.
+/// Bounds of a sum before it is rounded.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sum {
     pub low: i32,
     pub top: i32,
-    /// The highest and the lowest bit set of a sum are never more than this apart.
+    /// The highest and the lowest bit set of a sum are at most this far apart.
     pub length: i32,
-    /// The least and the greatest value of an integer sum.
+    /// The smallest and the largest value of an integer sum.
     pub whole: Option<(i128, i128)>,
 }
 
 impl Facts {
-    /// The highest and the lowest bit set are never more than this apart.
+    /// The largest distance between the highest and the lowest bit set.
     pub(super) fn length(&self) -> i32 {
         let within = self.top - self.low - 1;
         match self.class {
             Class::Values => self.significand_bits.min(within),
-            // A product's significand is below 4, so that its leading bit may be one above the exponent.
+            // A product's significand is below 4, so its leading bit may be one above the exponent.
             Class::Products => (self.significand_bits + 1).min(within),
             Class::All | Class::Sums => within,
         }
@@ -127,7 +127,7 @@ impl Facts {
         }
     }
 
-    /// A value of a format, as a value of a model.
+    /// A value of a format, as a term of class `Values`.
     pub(super) fn of(format: Format, flushed: bool) -> Self {
         match format.encoding() {
             Encoding::Float(float) => {
@@ -158,7 +158,7 @@ impl Facts {
         }
     }
 
-    /// The product of factors, as a term.
+    /// The product of factors.
     pub(super) fn product(factors: &[Self], overflows: bool) -> Self {
         let mut product = Self {
             class: Class::Products,
@@ -167,7 +167,7 @@ impl Facts {
             top: 0,
             exponents: (0, 0),
             significand_bits: 0,
-            // The product of two significands in [1, 2) reaches 4.
+            // The product of two significands in [1, 2) may be 2 or more.
             normalised: factors.iter().filter(|factor| factor.significand_bits > 0).count() <= 1
                 && factors.iter().all(|factor| factor.normalised),
             whole: Some((1, 1)),
@@ -191,7 +191,7 @@ impl Facts {
         }
         product.nan.operand = factors.iter().any(|factor| factor.nan.any());
         product.nan.invalid = product.infinite;
-        // A product of 2^128 or more is an infinity there.
+        // With `overflows`, a product of 2^128 or more is an infinity.
         product.infinite |= overflows && product.top > 128;
         product
     }

@@ -1,4 +1,4 @@
-//! Additions while they are rewritten, and what comes of them.
+//! Additions during rewriting, and their canonical form.
 
 use std::collections::BTreeSet;
 
@@ -8,20 +8,20 @@ use mxprobe_models::{Adder, Plan, Term, Unit};
 /// A model's arithmetic of one operation, in canonical form.
 #[derive(Clone, Debug)]
 pub struct Canonical {
-    /// The adders that the plan names.
+    /// The adders that the plan refers to.
     pub adders: Vec<Adder>,
-    /// The unit, with the operands' subnormals that are flushed.
+    /// The unit, with the flushing of its operands' subnormals.
     pub unit: Unit,
     /// The additions.
     pub plan: Plan,
-    /// What is known of the result of each addition, where something is.
+    /// The known bounds of each addition's result, if any.
     pub bounds: Vec<Option<Bounds>>,
-    /// What was rewritten, in words, each kind once.
+    /// The kinds of rewriting that were applied, in words.
     pub steps: BTreeSet<&'static str>,
 }
 
 impl Canonical {
-    /// A model's arithmetic as it stands.
+    /// A model's arithmetic, unchanged.
     #[must_use]
     pub fn as_it_stands(adders: Vec<Adder>, unit: &Unit, plan: Plan) -> Self {
         let bounds = vec![None; plan.nodes.len()];
@@ -29,7 +29,7 @@ impl Canonical {
     }
 }
 
-/// Additions while they are rewritten; each has an adder of its own, and the last one gives d.
+/// Additions during rewriting; each has an adder of its own, and the last one gives d.
 #[derive(Clone, Debug)]
 pub(super) struct Form<'a> {
     pub(super) id: &'a OperationId,
@@ -44,23 +44,23 @@ pub(super) struct Node {
     pub(super) terms: Vec<Term>,
 }
 
-/// What is known of a rounded result, for every dot.
+/// The known bounds of a rounded result, for every dot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Bounds {
-    /// A finite result is a whole number of 2^low.
+    /// A finite result is a multiple of 2^low.
     pub low: i32,
-    /// A finite result is below 2^top in magnitude.
+    /// A finite result is less than 2^top in magnitude.
     pub top: i32,
-    /// It may be −0.
+    /// Whether it may be −0.
     pub negative_zero: bool,
-    /// It may be an infinity.
+    /// Whether it may be an infinity.
     pub infinite: bool,
-    /// It may be NaN.
+    /// Whether it may be NaN.
     pub nan: bool,
 }
 
 impl Form<'_> {
-    /// Leaves out additions that nothing reads.
+    /// Removes additions that are never read.
     pub(super) fn prune(&mut self) {
         let mut read = vec![false; self.nodes.len()];
         if let Some(last) = read.last_mut() {
@@ -98,7 +98,7 @@ impl Form<'_> {
         self.nodes = nodes;
     }
 
-    /// How many terms read each node.
+    /// The number of terms that read each node.
     pub(super) fn uses(&self) -> Vec<usize> {
         let mut uses = vec![0; self.nodes.len()];
         for term in self.nodes.iter().flat_map(|node| &node.terms) {

@@ -1,10 +1,11 @@
-//! Canonical forms: the same arithmetic written in one way.
+//! Canonical forms: equivalent arithmetic rewritten into one form.
 //!
-//! A model file says most arithmetic in many ways: additions in another order, exact sums within exact sums, additions that
-//! change nothing, parameters that no dot can show. Each rewriting here replaces one way by another that gives the same bits
-//! for **every** dot, NaN, infinities and zeros of both signs included; the reason stands at each. All are applied until none
-//! applies, so that two models are left to differ in what is really different. A form is again a list of adders and a plan:
-//! the exact evaluator runs it, and the tests hold it against the model it came from.
+//! A model file can express the same arithmetic in many ways: additions in another order, exact sums within exact sums,
+//! additions that change nothing, parameters that no dot can show. Each rewriting here replaces one of these ways by
+//! another that gives the same bits for **every** dot, NaN, infinities and zeros of both signs included; a comment at
+//! each states the reason. All are applied until none applies, so that two models then differ only in what really
+//! differs. A form is again a list of adders and a plan: the exact evaluator runs it, and the tests compare it with its
+//! original model.
 
 mod adders;
 mod facts;
@@ -24,10 +25,11 @@ use mxprobe_models::{Adder, Basis, Origin, Output, Plan, PlanNode, Provenance, U
 use facts::Facts;
 use form::{Form, Node};
 
-/// Every rewriting makes a form smaller; one that did not come to its end after so many rounds stays as it is.
+/// A limit on the rounds of rewriting. Every rewriting makes a form smaller; after this many rounds a form stays as it
+/// is.
 const ROUNDS: usize = 10_000;
 
-/// The canonical form of a model's arithmetic of an operation.
+/// The canonical form of a model's arithmetic for an operation.
 #[must_use]
 pub fn canonical(adders: &[Adder], unit: &Unit, plan: &Plan, id: &OperationId) -> Canonical {
     let nodes = plan.nodes.iter().map(|node| Node { adder: bare(&adders[node.adder]), terms: node.terms.clone() });
@@ -51,7 +53,7 @@ fn bare(adder: &Adder) -> Adder {
 }
 
 impl Form<'_> {
-    /// What is known of the result of each addition; of unrounded ones and of integers, nothing.
+    /// The known bounds of each addition's result; `None` for unrounded sums and integers.
     fn bounds(&self) -> Vec<Option<Bounds>> {
         let known = |(node, facts): (&Node, Facts)| match node.adder.output {
             Output::Float { .. } => Some(Bounds {

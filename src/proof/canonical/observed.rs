@@ -1,23 +1,24 @@
-//! What of a result shows in d.
+//! Which properties of a result can affect d.
 
 use mxprobe_api::Rounding;
 use mxprobe_models::{Below, Class, Exponent, NanCause, Output, Term, ZeroSign};
 
 use super::{facts::Facts, form::Form};
 
-/// What of a result can make a difference to d, beside its value.
+/// The properties of a result, apart from its value, that can affect d.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Observed {
-    /// Which zero a zero is.
+    /// The sign of a zero.
     pub zero_sign: bool,
-    /// Which NaN a rounded result is.
+    /// The bits of a NaN, for a rounded result.
     pub nan_bits: bool,
     /// The exponent by operands of an unrounded sum.
     pub exponent: bool,
-    /// Of an unrounded sum that is NaN: which NaN the operands, and which the values among the terms are.
+    /// For an unrounded sum that is NaN: the NaN bits of operands and of values among the terms.
     pub operand_bits: bool,
     pub value_bits: bool,
-    /// Of an unrounded sum that is NaN by an operand or a value: whether infinities cancelled too, or a product is invalid.
+    /// For an unrounded sum that is NaN by an operand or a value: whether infinities cancelled too, or a product is
+    /// invalid.
     pub invalid: bool,
 }
 
@@ -33,7 +34,7 @@ impl Observed {
 }
 
 impl Form<'_> {
-    /// What of each result shows.
+    /// The observed properties of each result.
     pub(super) fn observed(&self, facts: &[Facts]) -> Vec<Observed> {
         let mut observed = vec![Observed::default(); self.nodes.len()];
         if let Some(last) = observed.last_mut() {
@@ -51,7 +52,7 @@ impl Form<'_> {
         observed
     }
 
-    /// What of one of its terms a node shows, of which `own` shows.
+    /// The observed properties of a node's term, given those of the node's result (`own`).
     pub(super) fn observed_by(&self, node: usize, own: Observed, at: usize, facts: &[Facts]) -> Observed {
         let terms = self.terms(node, facts);
         let adder = &self.nodes[node].adder;
@@ -78,8 +79,8 @@ impl Form<'_> {
         }
     }
 
-    /// Of a node of which `own` shows: whether it shows which NaN an operand is, and a value, and whether one is invalid
-    /// where another cause is there.
+    /// Whether a node, with `own` observed of its result, shows the NaN bits of operands, those of values, and an
+    /// invalid operation next to another cause.
     pub(super) fn nan_shown(&self, node: usize, own: Observed) -> (bool, bool, bool) {
         let adder = &self.nodes[node].adder;
         match adder.output {
@@ -95,18 +96,18 @@ impl Form<'_> {
         }
     }
 
-    /// Whether the sign of a term that is zero shows in what a node gives.
+    /// Whether the sign of a term that is zero shows in a node's result.
     fn shows_zero_sign(&self, node: usize, own: Observed, at: usize, terms: &[Facts]) -> bool {
         let adder = &self.nodes[node].adder;
         if adder.below == Below::OnesComplement {
-            // It adds by the signs of its terms, of zeros too.
+            // The adder complements by the signs of its terms, zeros included.
             return true;
         }
         match adder.output {
-            // An unrounded zero is positive, and an integer has one zero.
+            // An unrounded zero is positive, and integers have only one zero.
             Output::Wide | Output::Integer { .. } => false,
             Output::Float { .. } if adder.zero == ZeroSign::Positive || !own.zero_sign => false,
-            // Unless it is rounded down, a zero is +0 as soon as one term is not −0.
+            // Unless it is rounded down, a zero is +0 if any term is not −0.
             Output::Float { rounding: Rounding::Down, .. } => true,
             Output::Float { .. } => terms.iter().enumerate().all(|(other, term)| other == at || term.negative_zero),
         }

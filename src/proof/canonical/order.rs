@@ -1,4 +1,4 @@
-//! The order of terms, and of additions.
+//! The order of terms and of additions.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -6,14 +6,15 @@ use mxprobe_models::{Below, Class, Term};
 
 use super::{facts::Facts, form::Form};
 
-/// What a subtree is told by: its first product, how much it holds, and everything in it.
+/// The sort key of a subtree: its first product, its depth and number of terms, and a hash of its content.
 type Key = (usize, usize, usize, u64);
 
 impl Form<'_> {
     /// Sorts the terms of each addition and numbers the additions along them.
     ///
-    /// Integers are added in any order alike. An addition shows the order of its terms by which of several NaN comes first,
-    /// where it hands on their bits, and a one's complement by the sign of the last value; there, the order stays.
+    /// Integers can be added in any order. The order of an addition's terms shows in which of several NaNs comes first,
+    /// if it passes on their bits, and a one's complement depends on the sign of the last value; in these cases the
+    /// order stays.
     pub(super) fn sort(&mut self) {
         let facts = self.facts();
         let observed = self.observed(&facts);
@@ -55,7 +56,7 @@ impl Form<'_> {
     }
 }
 
-/// Products by their number, then c, then +0, then the results of other additions.
+/// Ranks products by number, then c, then +0, then the results of other additions.
 fn rank(term: Term, keys: &[Key]) -> (usize, Key) {
     match term {
         Term::Product(k) => (0, (k, 0, 0, 0)),

@@ -1,4 +1,4 @@
-//! What the terms of an addition can be: bounds that hold for every dot.
+//! Bounds of the terms of an addition that hold for every dot.
 
 use mxprobe_api::{Format, Overflow, Subnormals};
 use mxprobe_models::{Adder, Below, Class, Exponent, Flush, GridRule, NanCause, Output, Scale, Term, ZeroSign};
@@ -9,7 +9,7 @@ use super::{
 };
 
 impl Form<'_> {
-    /// What a term of an adder can be.
+    /// The facts about a term of an adder.
     pub(super) fn term(&self, adder: &Adder, term: Term, results: &[Facts]) -> Facts {
         let Flush { a, b, c, .. } = self.unit.flush;
         match term {
@@ -26,7 +26,7 @@ impl Form<'_> {
                 let bits = scale.significand_bits;
                 factors.extend([scale.clone(), scale]);
                 let mut product = Facts::product(&factors, adder.product_overflow);
-                // A significand in [1, 2) raises the top by one place, and has so many bits below its exponent.
+                // A significand in [1, 2) raises the top by one place, and has this many bits below its exponent.
                 let raised = if bits > 0 { 2 } else { 0 };
                 let relative = (unscaled.low - 2 * bits, unscaled.top + raised, unscaled.exponents.1);
                 product.block = Some((k / rule.block, relative));
@@ -35,13 +35,13 @@ impl Form<'_> {
         }
     }
 
-    /// What the terms of a node can be.
+    /// The facts about the terms of a node.
     pub(super) fn terms(&self, node: usize, results: &[Facts]) -> Vec<Facts> {
         let node = &self.nodes[node];
         node.terms.iter().map(|term| self.term(&node.adder, *term, results)).collect()
     }
 
-    /// The lowest bit that a product or c can have; no exponent of either is below it.
+    /// The lowest bit that a product or c can have; neither has an exponent below it.
     pub(super) fn lowest(&self, results: &[Facts]) -> i32 {
         let leaves = self.nodes.iter().flat_map(|node| {
             let leaves = node.terms.iter().filter(|term| matches!(term, Term::Product(_) | Term::C));
@@ -50,7 +50,7 @@ impl Form<'_> {
         leaves.min().unwrap_or(0)
     }
 
-    /// What every result can be.
+    /// The facts about every result.
     pub(super) fn facts(&self) -> Vec<Facts> {
         let mut results = Vec::with_capacity(self.nodes.len());
         for node in 0..self.nodes.len() {
@@ -60,7 +60,7 @@ impl Form<'_> {
         results
     }
 
-    /// What a node's sum can be before it is rounded.
+    /// The bounds of a node's sum before it is rounded.
     pub(super) fn sum(&self, node: usize, terms: &[Facts]) -> Sum {
         let adder = &self.nodes[node].adder;
         let some = || terms.iter().filter(|term| !term.zero);
@@ -94,7 +94,7 @@ impl Form<'_> {
             let (low, high) = term.whole.filter(|_| exact && adder.normalised_fraction_bits.is_none())?;
             Some((least + low, most + high))
         });
-        // One term alone: whatever is dropped of it or rounded leaves no more bits than it had. Wrapping may.
+        // A single term: dropping or rounding bits of it does not leave more bits than it had. Wrapping may.
         let kept = adder.below != Below::OnesComplement && adder.carry_bits.is_none() && adder.scale == Scale::Products;
         let mut within = top - low - 1;
         if let Some((low, top, _)) = in_one_block(terms)
@@ -122,7 +122,7 @@ impl Form<'_> {
             Output::Wide => {
                 let own = terms.iter().filter(|term| !term.zero).map(|term| term.exponents);
                 let floors = adder.grid.iter().filter_map(|rule| rule.exponent_floor).map(|floor| (floor, floor));
-                // By leading bits, an exponent lies between the lowest bit and the top.
+                // By leading bits, an exponent is between the lowest bit and the top.
                 let leading = adder.grid.iter().any(|rule| rule.exponent == Exponent::Leading);
                 let leading = leading.then_some((sum.low, sum.top));
                 let scaled = self.id.block_scale().filter(|_| adder.scale == Scale::Sum);
@@ -169,7 +169,7 @@ impl Form<'_> {
                 facts.low = sum.low.max(least - fraction_bits.cast_signed());
                 let overflows = sum.top > facts.exponents.1;
                 if overflows {
-                    // The largest finite value, of which the lowest bit may be set.
+                    // The largest finite value, whose lowest bit may be set.
                     facts.low = facts.low.min(facts.exponents.1 - fraction_bits.cast_signed());
                 }
                 facts.top = facts.top.min(sum.top + 1);
@@ -184,7 +184,7 @@ impl Form<'_> {
                 let _ = rounding;
                 facts.nan = Causes { value: nan.any() || becomes_nan, ..Causes::default() };
                 facts.nan_bits = if becomes_nan { NanBits::Any } else { self.nan_bits(node, terms, nan) };
-                // An infinity of a format that has none may read as NaN.
+                // An infinity in a format without infinities may read as NaN.
                 if infinite && !ieee {
                     facts.nan_bits = NanBits::Any;
                     facts.nan.value = true;
@@ -194,11 +194,11 @@ impl Form<'_> {
         }
     }
 
-    /// Why a node's sum may be NaN.
+    /// The causes by which a node's sum may be NaN.
     pub(super) fn causes(&self, node: usize, terms: &[Facts]) -> Causes {
         let adder = &self.nodes[node].adder;
         let mut causes = terms.iter().fold(Causes::default(), |causes, term| causes.and(term.nan));
-        // Only of different signs do they cancel; one term alone has one.
+        // Infinities cancel only if their signs differ; a single term has one sign.
         causes.invalid |= terms.iter().filter(|term| term.infinite).count() > 1;
         if let Some(scale) = self.id.block_scale().filter(|_| adder.scale == Scale::Sum) {
             causes.value |= Facts::of(scale.format, false).nan.any();
@@ -247,7 +247,7 @@ impl Form<'_> {
     }
 }
 
-/// A NaN in another format, as an adder hands it on.
+/// A NaN converted into another format, as an adder passes it on.
 fn quieted(from: Format, bits: u64, to: Format, otherwise: u64) -> u64 {
     let word = |bits: u64, width: u32| -> Vec<bool> { (0..width).map(|place| bits >> place & 1 == 1).collect() };
     let candidate = super::super::number::Candidate { nan: true, format: from, bits: word(bits, from.bits()) };
@@ -255,8 +255,8 @@ fn quieted(from: Format, bits: u64, to: Format, otherwise: u64) -> u64 {
         .map_or(otherwise, |word| word.iter().enumerate().fold(0, |sum, (place, bit)| sum | u64::from(*bit) << place))
 }
 
-/// Whether a result of IEEE's sign of zeros may be −0: every term is −0, it is rounded down, or it is rounded or flushed
-/// to zero from below.
+/// Whether a result with IEEE's sign of zeros may be −0: every term is −0, it is rounded down, or it is rounded or
+/// flushed to zero from below.
 pub(super) fn may_be_negative_zero(adder: &Adder, sum: &Sum, terms: &[Facts]) -> bool {
     let Output::Float { format, fraction_bits, rounding, subnormals, .. } = adder.output else { return false };
     let least = Facts::of(format, false).exponents.0;
@@ -264,29 +264,30 @@ pub(super) fn may_be_negative_zero(adder: &Adder, sum: &Sum, terms: &[Facts]) ->
     underflows || rounding == mxprobe_api::Rounding::Down || terms.iter().all(|term| term.negative_zero)
 }
 
-/// `low`, `top` and the greatest exponent of products of one scale block as if its scales were in [1, 2); `None` where some
-/// term is another.
+/// `low`, `top` and the largest exponent of products of one scale block, as if its scales were in [1, 2); `None` if a
+/// term is not a product of that block.
 pub(super) fn in_one_block(terms: &[Facts]) -> Option<(i32, i32, i32)> {
     let mut some = terms.iter().filter(|term| !term.zero);
     let (block, relative) = some.next()?.block?;
     some.all(|term| term.block.is_some_and(|(other, _)| other == block)).then_some(relative)
 }
 
-/// An exponent that the lowest bit kept is never below, unless every term is zero. Whatever is added is a whole number of it.
+/// A lower bound of the exponent of the lowest kept bit, unless every term is zero. All addends are multiples of 2 to
+/// this power.
 fn lowest_unit(adder: &Adder, terms: &[Facts]) -> Option<i32> {
     let least = |rule: &GridRule| {
         let own = terms.iter().filter(|term| !term.zero).map(|term| match rule.exponent {
             Exponent::Operands => term.exponents.0,
             Exponent::Leading => term.low,
         });
-        // Only a rule that sees every term has an exponent whenever one is not zero.
+        // Only a rule that sees every term has an exponent whenever a term is nonzero.
         let own = if rule.terms == Class::All { own.min() } else { None };
         own.max(rule.exponent_floor).map(|exponent| exponent - rule.fraction_bits)
     };
     adder.grid.iter().filter_map(least).max()
 }
 
-/// The least and the greatest exponent of the lowest bit kept, if there is a grid.
+/// The smallest and the largest exponent of the lowest kept bit, if there is a grid.
 pub(super) fn units(adder: &Adder, terms: &[Facts]) -> Option<(i32, i32)> {
     let mut found: Option<(i32, i32)> = None;
     for rule in &adder.grid {

@@ -1,4 +1,4 @@
-//! Additions that can be left out, or joined with the one that reads them.
+//! Removes additions, or joins them with the one that reads them.
 
 use std::collections::HashMap;
 
@@ -12,14 +12,14 @@ use super::{
     observed::Observed,
 };
 
-/// Joined additions have no more terms than this.
+/// The most terms of a joined addition.
 const MOST_TERMS: usize = 4096;
 
 impl Form<'_> {
-    /// Applies every rewriting of the tree that applies, from the leaves up; whether any did.
+    /// Applies every applicable rewriting of the tree, from the leaves up; returns whether any was applied.
     ///
-    /// No result changes, so that what is known of results stays true; and what shows of a result depends on the additions
-    /// that read it alone, which come after it.
+    /// No result changes, so the facts about results stay true; and the observed properties of a result depend only on
+    /// the additions that read it, which come later.
     pub(super) fn rewrite_tree(&mut self) -> bool {
         let facts = self.facts();
         let observed = self.observed(&facts);
@@ -62,13 +62,13 @@ impl Form<'_> {
         (0..self.nodes.len()).any(|node| self.absorbed(node, &facts))
     }
 
-    /// Takes away +0 where it shows in no result.
+    /// Removes +0 if it does not show in any result.
     fn drop_zeros(&mut self, facts: &[Facts]) -> bool {
         let mut changed = false;
         for node in 0..self.nodes.len() {
             let terms = self.terms(node, facts);
             let own = &self.nodes[node];
-            // A one's complement counts zeros too, and takes the sign of the last value, which +0 may be.
+            // A one's complement counts zeros too, and takes the sign of the last value, which may be this +0.
             if own.adder.below == Below::OnesComplement || own.terms.len() < 2 {
                 continue;
             }
@@ -77,9 +77,9 @@ impl Form<'_> {
             let shows = match own.adder.output {
                 Output::Wide | Output::Integer { .. } => false,
                 Output::Float { .. } if own.adder.zero == ZeroSign::Positive => false,
-                // A zero is −0 unless every term is +0, which this one is.
+                // A zero is −0 unless every term is +0, and this one is.
                 Output::Float { rounding: Rounding::Down, .. } => false,
-                // A zero is −0 if every term is; another term is never.
+                // A zero is −0 if every term is; another term never is.
                 Output::Float { .. } => !positive,
             };
             if !shows {
@@ -87,7 +87,7 @@ impl Form<'_> {
                 changed = true;
             }
         }
-        // The sum of nothing but +0 is +0. As an unrounded sum it may have an exponent, and it is no value to be cut.
+        // A sum of only +0 is +0. An unrounded one may have an exponent, and it is not a value that can be cut.
         let is_zero = |node: &Node| {
             matches!(node.adder.output, Output::Float { .. })
                 && node.adder.below != Below::OnesComplement
@@ -105,7 +105,7 @@ impl Form<'_> {
         changed
     }
 
-    /// Reads one of two additions that are the same.
+    /// Keeps one of several identical additions.
     fn merge_equal(&mut self) -> bool {
         let mut known: HashMap<String, Vec<usize>> = HashMap::new();
         let mut first: Vec<usize> = (0..self.nodes.len()).collect();
@@ -123,7 +123,7 @@ impl Form<'_> {
         }
         let changed = first.iter().enumerate().any(|(node, first)| node != *first);
         if changed {
-            // The last one is read by none, and gives d whichever it is.
+            // The last one is not read by another, and either of the two gives d.
             let kept: Vec<usize> = (0..self.nodes.len()).filter(|node| first[*node] == *node).collect();
             let last = first[self.nodes.len() - 1];
             if kept.last() == Some(&last) {
@@ -133,11 +133,11 @@ impl Form<'_> {
         changed && self.nodes.len() < first.len()
     }
 
-    /// The terms of a sum in the place of the sum, where an exact sum is added exactly.
+    /// The terms of a sum, to replace the sum as a term, if an exact sum is added exactly.
     ///
-    /// Addition is associative, so the value is the same. Zeros: an unrounded zero is positive whatever its terms are, so
-    /// that +0 takes part instead; a rounded one is −0 just if its terms all are, which is what the joined sum asks of them.
-    /// NaN: see [`causes_stay`](Self::causes_stay).
+    /// Addition is associative, so the value is the same. Zeros: an unrounded zero is positive whatever its terms are,
+    /// so +0 is added instead; a rounded one is −0 exactly if all its terms are, which is also the condition of the
+    /// joined sum. NaN: see [`causes_stay`](Self::causes_stay).
     fn joined(
         &self,
         node: usize,
@@ -169,7 +169,7 @@ impl Form<'_> {
         match inner.adder.output {
             Output::Wide => {}
             Output::Float { format, fraction_bits, .. } => {
-                // A rounded sum that is exact; one that is flushed would lie below the normal range.
+                // The rounded sum must be exact; a flushed one would be below the normal range.
                 if !is_exact(format, fraction_bits, &sum) || sum.low < Facts::of(format, false).exponents.0 {
                     return None;
                 }
@@ -177,7 +177,7 @@ impl Form<'_> {
             Output::Integer { format, saturates } => {
                 let own_format = own.adder.output_format();
                 let wraps = matches!(own.adder.output, Output::Integer { saturates: false, .. });
-                // Wrapping twice is wrapping once to the narrower format; or the sum is never out of range.
+                // Wrapping twice is the same as wrapping once to the narrower format; or the sum is never out of range.
                 let once = wraps && !saturates && own_format.is_some_and(|own| own.bits() <= format.bits());
                 let fits = Facts::of(format, false).whole.zip(sum.whole);
                 if !once && !fits.is_some_and(|((least, most), (low, high))| least <= low && high <= most) {
@@ -192,7 +192,8 @@ impl Form<'_> {
         if self.shows_zero(node, at, facts, observed) {
             let never_negative = !facts[below].negative_zero;
             match (own.adder.output, inner.adder.output) {
-                // Rounded down, a zero is +0 only if every term is +0: terms that cancel count otherwise than their sum.
+                // Rounded down, a zero is +0 only if every term is +0: terms that cancel count differently from their
+                // sum.
                 (Output::Float { rounding: Rounding::Down, .. }, _) => return None,
                 (_, Output::Float { rounding: Rounding::Down, .. }) if !never_negative => return None,
                 _ if never_negative => joined.push(Term::PositiveZero),
@@ -202,16 +203,16 @@ impl Form<'_> {
         Some(joined)
     }
 
-    /// Whether the sign of a zero shows, as one of a node's terms.
+    /// Whether the sign of a zero shows if it is this term of a node.
     fn shows_zero(&self, node: usize, at: usize, facts: &[Facts], observed: &[Observed]) -> bool {
         self.observed_by(node, observed[node], at, facts).zero_sign
     }
 
-    /// Whether a NaN comes out the same where the terms of `below` are handed to `node` themselves.
+    /// Whether a NaN result stays the same if `node` reads the terms of `below` directly.
     ///
-    /// If no bit of a NaN shows which one it was, whatever is NaN stays NaN. An unrounded sum hands on the causes of its
-    /// terms in their order, so that nothing changes but this: where it is NaN by an operand or a value, its infinities are
-    /// forgotten, and cannot make a sum of infinities above it invalid. That shows only if invalid operations go before
+    /// If the bits of a NaN do not show its cause, a NaN stays the same. An unrounded sum passes on the causes of its
+    /// terms in their order, so there is only one change: if it is NaN by an operand or a value, its infinities are
+    /// forgotten and cannot make a sum of infinities above it invalid. That shows only if invalid operations precede
     /// another cause.
     fn causes_stay(&self, node: usize, below: usize, terms: &[Facts], observed: &[Observed]) -> bool {
         let causes = self.causes(below, terms);
@@ -227,12 +228,12 @@ impl Form<'_> {
         !operand && !value && !invalid && self.causes_alike(node, observed[node])
     }
 
-    /// Whether a node shows neither which cause a NaN has: all give the same bits, or nothing shows them.
+    /// Whether a node does not show the cause of a NaN: all causes give the same bits, or the bits do not show.
     fn causes_alike(&self, node: usize, observed: Observed) -> bool {
         let adder = &self.nodes[node].adder;
         match adder.output {
             Output::Integer { .. } => true,
-            // Whatever rounds this sum would have to be looked at.
+            // The adder that rounds this sum would have to be checked.
             Output::Wide => false,
             Output::Float { .. } => {
                 let rules = &adder.nan;
@@ -241,7 +242,7 @@ impl Form<'_> {
         }
     }
 
-    /// The one term of an addition in the place of the addition, where that changes nothing.
+    /// The only term of an addition, to replace the addition as a term, if that changes nothing.
     fn passed_through(
         &self,
         node: usize,
@@ -271,7 +272,8 @@ impl Form<'_> {
         {
             return None;
         }
-        // Its exponent by operands: an unrounded sum of one term hands its term's on; what is rounded has that of its format.
+        // The exponent by operands: an unrounded sum of one term passes on its term's; a rounded result has that of its
+        // format.
         let by_operands = own.adder.grid.iter().any(|rule| rule.exponent == Exponent::Operands)
             || own.adder.output == Output::Wide && observed[node].exponent;
         let same_exponent = match inner.adder.output {
@@ -288,14 +290,14 @@ impl Form<'_> {
         if self.shows_zero(node, at, facts, observed) && fact.negative_zero && inner.adder.zero == ZeroSign::Positive {
             match own.adder.output {
                 Output::Float { rounding: Rounding::Down, .. } => return None,
-                // An unrounded or positive zero in place of −0: +0 takes part.
+                // An unrounded or positive zero instead of −0: +0 is added.
                 _ => passed.push(Term::PositiveZero),
             }
         }
         Some(passed)
     }
 
-    /// Whether an addition of one term gives that term's value, and an infinity where it is one.
+    /// Whether an addition of one term gives that term's value, infinities included.
     fn keeps_value(&self, node: usize, terms: &[Facts]) -> bool {
         let adder = &self.nodes[node].adder;
         if adder.below == Below::OnesComplement
@@ -330,7 +332,7 @@ impl Form<'_> {
         }
     }
 
-    /// The format of a value as it stands in the dot.
+    /// The format of a term that is a value.
     fn format_of(&self, term: Term) -> Option<Format> {
         match term {
             Term::C => Some(self.id.c),
@@ -339,7 +341,7 @@ impl Form<'_> {
         }
     }
 
-    /// Whether a NaN comes out the same where an addition of one term is left out.
+    /// Whether a NaN result stays the same if an addition of one term is left out.
     fn same_nan(&self, node: usize, below: usize, term: Term, terms: &[Facts], observed: &[Observed]) -> bool {
         let causes = self.causes(below, terms);
         if !causes.any() {
@@ -348,7 +350,7 @@ impl Form<'_> {
         let (_, value, _) = self.nan_shown(node, observed[node]);
         let adder = &self.nodes[below].adder;
         if adder.output == Output::Wide {
-            // The causes of a single term are handed on as they are.
+            // The causes of a single term are passed on unchanged.
             return true;
         }
         if terms[0].class != Class::Values {
@@ -357,7 +359,7 @@ impl Form<'_> {
         if !value {
             return true;
         }
-        // Which NaN the value is shows: it has to be the same one, or one that is quieted now or later.
+        // The value's NaN shows: it must be the same NaN, or one that is quieted either now or later.
         let format = adder.output_format();
         match (terms[0].nan_bits, self.bits_by(below, terms, NanCause::Value)) {
             (NanBits::Known(from, own), NanBits::Known(to, result)) => from == to && own == result,
@@ -365,8 +367,8 @@ impl Form<'_> {
         }
     }
 
-    /// An addition of one term that nothing else reads, and that gives that term with the sign of zeros or the bits of NaN
-    /// changed: the term's own addition does that.
+    /// Absorbs the addition below an addition of one term, if nothing else reads it and only the sign of zeros or the
+    /// bits of NaN differ: the inner addition takes over these rules.
     fn absorbed(&mut self, node: usize, facts: &[Facts]) -> bool {
         let [Term::Node(below)] = *self.nodes[node].terms.as_slice() else { return false };
         let terms = self.terms(node, facts);
@@ -380,11 +382,11 @@ impl Form<'_> {
         let nan = if terms[0].nan.any() {
             match (terms[0].nan_bits, self.bits_by(node, &terms, NanCause::Value)) {
                 (NanBits::Known(_, from), NanBits::Known(_, to)) if from == to => inner.nan.clone(),
-                // Whatever is NaN by its own rules has these bits; what overflows to NaN has not.
+                // A NaN by its own rules has these bits, but an overflow to NaN does not.
                 (NanBits::Known(..), NanBits::Known(_, to)) => {
                     mxprobe_models::NanRules { operand: Some(to), value: Some(to), invalid: to, ..inner.nan.clone() }
                 }
-                // A quiet NaN stays as it is.
+                // A quiet NaN stays unchanged.
                 _ if own.nan.value.is_none() && self.is_quiet(below) => inner.nan.clone(),
                 _ => return false,
             }

@@ -1,4 +1,4 @@
-//! What the other answers to each question are, as models.
+//! The alternative answers to each question, as models.
 
 use mxprobe_api::{Error, Format, OperationId, Overflow, Rounding, Subnormals};
 use mxprobe_models::{Adder, Below, Choices, Class, Exponent, GridRule, Model, NanRules, Output, Plan, Scale, Term};
@@ -15,14 +15,14 @@ use crate::{
     },
 };
 
-/// Roundings of IEEE 754 with which others are compared.
+/// The roundings of IEEE 754 that other roundings are compared with.
 const ROUNDINGS: [Rounding; 4] = [Rounding::NearestEven, Rounding::TowardZero, Rounding::Down, Rounding::Up];
 
 /// Names of adders that are added to a model.
 const ROUNDED: &str = "rounded_on_the_way";
 const RESULT: &str = "final_result";
 
-/// What a property's question asks of a model; `Err` inside: why it does not apply.
+/// The question of a property for a model; the inner `Err` says why it does not apply.
 pub(super) fn of(model: &Model, id: &OperationId, property: Property) -> Result<Result<Asked, String>, Error> {
     let missing = || Error::invalid(format!("the model {} has no operation {id}", model.name));
     let (_, plan) = model.plan(id).ok_or_else(missing)?;
@@ -55,7 +55,7 @@ fn plain_c() -> String {
     "c".to_owned()
 }
 
-/// An adder of a name that adds exactly and rounds once into a format.
+/// An adder with this name that adds exactly and rounds once into a format.
 fn rounding_adder(like: &Adder, name: &str, format: Format, rounding: Rounding) -> Adder {
     let nan = format.nan().unwrap_or_default();
     let overflow = if format.infinity(false).is_some() { Overflow::Ieee } else { Overflow::Saturate };
@@ -105,7 +105,7 @@ impl Scene<'_> {
         }
     }
 
-    /// The format that a unit narrower than this one would compute in: the operands', at least f16, and f32 for f64.
+    /// The format that a narrower unit would compute in: that of the operands, but at least f16, and f32 for f64.
     fn narrow(&self) -> Format {
         let wider = if self.id.a.fraction_bits() >= self.id.b.fraction_bits() { self.id.a } else { self.id.b };
         match wider {
@@ -115,7 +115,7 @@ impl Scene<'_> {
         }
     }
 
-    /// The format in which one addition after another would be made: f32, and f64 for f64.
+    /// The format for additions one after another: f32, and f64 for f64.
     fn wide(&self) -> Format {
         if self.id.d == Format::F64 { Format::F64 } else { Format::F32 }
     }
@@ -151,7 +151,7 @@ impl Scene<'_> {
         asked
     }
 
-    /// The result of additions one after another, each rounded into a format.
+    /// The result of additions one after another, each rounded into a format: the adders and the tree.
     fn one_by_one(&self, format: Format, rounding: Rounding, products: &str) -> (Vec<Adder>, String) {
         let adder = rounding_adder(self.last(), ROUNDED, format, rounding);
         let chain = format!("fold(c, {products}/1, {ROUNDED}(acc, 0))");
@@ -263,8 +263,8 @@ impl Scene<'_> {
         asked
     }
 
-    /// Adders that add two terms, or an unrounded sum and a term, on the grid of an adder, and normalise: one that hands the
-    /// sum on, and one that gives the adder's result.
+    /// Adders that add two terms, or an unrounded sum and a term, on an adder's grid, and normalise: one passes on the
+    /// sum, the other gives the adder's result.
     fn normalising(&self, adder: &Adder, number: usize) -> Option<[Adder; 2]> {
         let [rule] = adder.grid.as_slice() else { return None };
         let fraction_bits = u32::try_from(rule.fraction_bits).ok()?;

@@ -1,7 +1,7 @@
-//! Properties of one model: dots that show how it computes, each beside what it would give if it computed otherwise.
+//! Properties of one model: dots that show how it computes, each with the results of the alternatives.
 //!
-//! A property is a question with some other answers. Each other answer is the model with one thing changed, so a dot on which
-//! the two differ shows the property, and a proof that they are equal says that no dot can.
+//! A property is a question with several alternative answers. Each alternative is the model with one thing changed, so
+//! a dot on which the two differ shows the property, and a proof that they are equal shows that no dot can.
 
 mod alternatives;
 mod question;
@@ -19,22 +19,22 @@ use super::{
 
 pub use question::{Asked, Property};
 
-/// What came of a question.
+/// The answer to a question.
 #[derive(Clone, Debug)]
 pub enum Answer {
-    /// It does not apply to the operation, and why.
+    /// The question does not apply to the operation, for this reason.
     DoesNotApply(String),
-    /// Each other answer beside the model.
+    /// Each alternative is compared with the model.
     Shown {
         /// The question.
         asked: Box<Asked>,
-        /// The dots, with the results of the model and of each other answer, and what is known of each pair (0, i).
+        /// The dots, with the results of the model and of each alternative, and the result for each pair (0, i).
         several: Several,
     },
 }
 
 impl Answer {
-    /// Whether each other answer is told from the model or proved to be no other.
+    /// Whether each alternative is distinguished from the model or proved to be equal to it.
     #[must_use]
     pub fn is_decided(&self) -> bool {
         match self {
@@ -43,7 +43,7 @@ impl Answer {
         }
     }
 
-    /// Whether it is proved that no dot shows any other answer.
+    /// Whether it is proved that no dot distinguishes any alternative from the model.
     #[must_use]
     pub fn cannot_be_shown(&self) -> bool {
         let Self::Shown { several, .. } = self else { return false };
@@ -52,10 +52,10 @@ impl Answer {
     }
 }
 
-/// Dots that are tried for a number of carry bits: what differs is found soon, what is equal is proved.
+/// Dots that are tried for a number of carry bits: differences are found quickly, and equality is proved.
 const CARRY_TRIES: u64 = 50_000;
 
-/// Asks for one property of a model's operation, over finite inputs; the time it took is returned as well.
+/// Answers the question of one property of a model's operation, over finite inputs. Also returns the time it took.
 ///
 /// # Errors
 /// If the model has no such operation.
@@ -67,7 +67,7 @@ pub fn ask(model: &Model, id: &OperationId, property: Property, effort: &Effort)
     };
     let mut models: Vec<&Model> = vec![&asked.base];
     models.extend(asked.alternatives.iter().map(|neighbour| &neighbour.model));
-    // How many carry bits suffice is what is asked: the solver says it, not the closed form.
+    // The question is how many carry bits suffice, so the solver must answer it and not the closed form.
     let closed_form = property != Property::Carry;
     let tries = if closed_form { effort.tries } else { effort.tries.min(CARRY_TRIES) };
     let effort = Effort { closed_form, tries, ..*effort };
@@ -90,7 +90,7 @@ mod tests {
         ask(&model, &id, property, &effort).unwrap().0
     }
 
-    /// Every other answer in words, and whether it is told from the model by a dot that the exact evaluator replays.
+    /// Every alternative in words, and whether a dot that the exact evaluator replays distinguishes it from the model.
     fn told(answer: &Answer, id: &str) -> Vec<(String, bool)> {
         let id: OperationId = id.parse().unwrap();
         let Answer::Shown { asked, several } = answer else { panic!("{answer:?}") };

@@ -13,18 +13,18 @@ pub enum Property {
     Accumulation,
     /// How the final result is rounded.
     ResultRounding,
-    /// What becomes of the bits that do not fit into the accumulator.
+    /// The treatment of the bits that do not fit into the accumulator.
     AccumulatorRounding,
     /// Whether the result depends on the order of the terms.
     Order,
-    /// Whether sums are normalised on the way.
+    /// Whether intermediate sums are normalised.
     Normalisation,
-    /// How many carry bits a sum needs.
+    /// The number of carry bits that a sum needs.
     Carry,
 }
 
 impl Property {
-    /// All of them, in the order of the paper's table.
+    /// All properties, in the order of the paper's table.
     pub const ALL: [Self; 7] = [
         Self::Products,
         Self::Accumulation,
@@ -49,7 +49,7 @@ impl Property {
         }
     }
 
-    /// The question.
+    /// The question in words.
     #[must_use]
     pub fn question(self) -> &'static str {
         match self {
@@ -64,15 +64,15 @@ impl Property {
     }
 }
 
-/// A question about a model: the model as it is compared, and the other answers.
+/// A question about a model: the model as it is compared, and the alternative answers.
 #[derive(Clone, Debug)]
 pub struct Asked {
-    /// What the model does, in words.
+    /// The model's own answer, in words.
     pub unit: String,
     /// The model as it is compared.
     pub base: Model,
-    /// The model with one thing changed each.
+    /// The alternatives: the model with one thing changed in each.
     pub alternatives: Vec<Neighbour>,
-    /// Other answers for which there is no model of this operation, each with the reason.
+    /// Alternatives for which there is no model of this operation, each with the reason.
     pub left_out: Vec<(String, String)>,
 }

@@ -1,15 +1,15 @@
-//! Trees of a model, written anew with something changed.
+//! Rewrites trees of a model with one thing changed.
 
 use mxprobe_api::OperationId;
 use mxprobe_models::{Adder, Model, Plan, Term};
 
-/// What becomes of the parts of a tree.
+/// The text of each part of a rewritten tree.
 pub(super) struct Rewrite<'a> {
     /// The text of a product.
     pub product: &'a dyn Fn(usize) -> String,
     /// The text of c.
     pub c: &'a dyn Fn() -> String,
-    /// The text of an addition, by its node, of terms that are written already.
+    /// The text of an addition, from its node and the text of its terms.
     pub node: &'a dyn Fn(usize, &[String]) -> String,
 }
 
@@ -34,15 +34,15 @@ impl Rewrite<'_> {
     }
 }
 
-/// A call of an adder.
+/// The text of a call of an adder.
 pub(super) fn call(adder: &str, terms: &[String]) -> String {
     format!("{adder}({})", terms.join(", "))
 }
 
-/// The model with more adders and another tree for one operation alone.
+/// The model restricted to one operation, with more adders and another tree.
 ///
 /// # Errors
-/// Why the tree does not fit the operation, in words.
+/// The reason why the tree does not fit the operation, in words.
 pub(super) fn with_tree(model: &Model, id: &OperationId, more: Vec<Adder>, tree: &str) -> Result<Model, String> {
     let mut model = model.clone();
     let unit = model.units.iter().position(|unit| unit.operations.contains(id)).expect("the model has the operation");

@@ -1,4 +1,5 @@
-//! Which operations of several reports can be compared: those with the same id, then those that compute the same.
+//! Matches the operations of several reports that can be compared: those with the same id, then those that compute the
+//! same.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,16 +19,16 @@ pub(super) struct Matched<'a> {
     pub(super) operations: Vec<Vec<&'a OperationReport>>,
 }
 
-/// Every match, and what is left over of each report.
+/// All matches, and the operations of each report without a match.
 pub(super) struct Matching<'a> {
     pub(super) matches: Vec<Matched<'a>>,
     pub(super) alone: Vec<Vec<&'a OperationReport>>,
 }
 
-/// What an operation computes, but for its k: formats, and the qualifiers that ask for another result.
+/// What an operation computes, apart from its k: formats, and the qualifiers that change the result.
 type Class = (Format, Format, Format, Format, Vec<String>);
 
-/// The format that stands for its variants: AMD's xf32 has the bits of tf32, and FNUZ is compared with OCP by its properties.
+/// Maps variants of a format to one: AMD's xf32 has the bits of tf32, and FNUZ is compared with OCP by its properties.
 pub(super) fn standard(format: Format) -> Format {
     match format {
         Format::XF32 => Format::TF32,
@@ -38,7 +39,7 @@ pub(super) fn standard(format: Format) -> Format {
 }
 
 fn class(id: &OperationId) -> Class {
-    // Scalar arithmetic is asked other questions than a matrix unit: the two are never matched.
+    // Scalar arithmetic is asked other questions than a matrix unit, so the two are never matched.
     let family = Some(&id.family).filter(|family| *family == FAMILY);
     let asks = family.into_iter().chain(id.qualifiers.iter().filter(|word| !is_layout(word)));
     (id.d, standard(id.a), standard(id.b), id.c, asks.cloned().collect())
@@ -80,7 +81,7 @@ pub(super) fn operations<'a>(reports: &[&'a Report]) -> Matching<'a> {
     Matching { matches, alone }
 }
 
-/// The operation of each report that has it; of the others, what computes the same.
+/// Matches the operation with this id in each report that has it; in the others, operations that compute the same.
 fn by_id<'a>(
     id: &OperationId,
     class: &Class,
@@ -104,7 +105,7 @@ fn by_id<'a>(
     Matched { by, operations }
 }
 
-/// What no other report has by its id: matched by k where it is shared, and else without it.
+/// Matches operations whose ids are in no other report: by k if it is shared, and otherwise without it.
 fn by_formats<'a>(
     class: &Class,
     sides: &[BTreeMap<Class, Vec<&'a OperationReport>>],
@@ -133,7 +134,7 @@ fn by_formats<'a>(
         let operations = left.iter().map(|side| of_k(k, side)).collect();
         matches.push(Matched { by: MatchedBy::Formats, operations });
     }
-    // Who has none of the shared k is compared all the same, as far as k does not matter.
+    // A report without any of the shared k is compared nevertheless, as far as k does not matter.
     if let Some(first) = matches.first_mut() {
         let k = shared[0];
         for (operations, side) in first.operations.iter_mut().zip(&left) {
@@ -153,7 +154,7 @@ fn of_k<'a>(k: u32, operations: &[&'a OperationReport]) -> Vec<&'a OperationRepo
     operations.iter().copied().filter(|report| report.operation.id.shape.k == k).collect()
 }
 
-/// The k of these operations that is nearest to another.
+/// Returns the k of these operations that is closest to another.
 fn nearest(k: u32, operations: &[&OperationReport]) -> u32 {
     let ks = operations.iter().map(|report| report.operation.id.shape.k);
     ks.min_by_key(|own| (own.abs_diff(k), *own)).unwrap_or(k)

@@ -1,16 +1,16 @@
-//! Kinds of sums by devices: the table that a reader of a comparison looks for.
+//! Kinds of sums by devices: the main table of a comparison.
 
 use crate::report::{
     record::{MatrixRow, Report, Side, Summary, SummaryRow, Unit},
     summary::{headline, place, result_place},
 };
 
-/// The table: a row for each kind of sums that a report has, in the order of summaries.
+/// Builds the table: one row for each kind of sum in any report, in the order of summaries.
 pub(super) fn matrix(reports: &[&Report]) -> Vec<MatrixRow> {
     let mut rows: Vec<(Key, Vec<String>, MatrixRow)> = Vec::new();
     for (side, report) in reports.iter().enumerate() {
         for cell in Summary::cells(&report.operations) {
-            // Mixes of two kinds are among the details.
+            // Mixes of two kinds are shown among the details.
             let [kind] = cell.inputs.as_slice() else { continue };
             let key = Key::of(&cell, kind);
             let at = rows.iter().position(|(known, ..)| *known == key).unwrap_or_else(|| {
@@ -26,7 +26,7 @@ pub(super) fn matrix(reports: &[&Report]) -> Vec<MatrixRow> {
         }
     }
     for (key, kinds, row) in &mut rows {
-        // `fp8` stands for both of its variants; each cell says which.
+        // `fp8` covers both of its variants; each cell says which one it is.
         kinds.retain(|kind| !kind.ends_with(FNUZ));
         if kinds.is_empty() {
             kinds.push(key.kind.clone());
@@ -43,10 +43,10 @@ pub(super) fn matrix(reports: &[&Report]) -> Vec<MatrixRow> {
     rows.into_iter().map(|(.., row)| row).collect()
 }
 
-/// What the names of AMD's variants of fp8 end in.
+/// The suffix of the names of AMD's fp8 variants.
 const FNUZ: &str = " fnuz";
 
-/// What one row is about: variants of a format share it.
+/// The key of a row: variants of a format share one.
 #[derive(PartialEq, Eq)]
 struct Key {
     kind: String,
@@ -64,7 +64,7 @@ impl Key {
     }
 }
 
-/// What tells the devices apart, in a few sentences.
+/// Says in a few sentences how the devices differ.
 pub(super) fn sentences(reports: &[&Report], sides: &[Side]) -> Vec<String> {
     let made: Vec<Summary> = reports
         .iter()
@@ -74,14 +74,15 @@ pub(super) fn sentences(reports: &[&Report], sides: &[Side]) -> Vec<String> {
     headline(&devices)
 }
 
-/// Names that tell reports apart: a model by its name, a device by its own; two of the same with their labels.
+/// Gives each side a name that distinguishes it: a model's name or the device's own; sides with the same name also get
+/// their labels.
 pub(super) fn entitle(sides: &mut [Side]) {
     let short = |side: &Side| {
         if !side.title.is_empty() {
             return side.title.clone();
         }
         let name = side.selector.strip_prefix("sim:").unwrap_or(&side.name);
-        // What stands in brackets is no name.
+        // The part in brackets is not part of the name.
         name.split(" (").next().unwrap_or(name).to_owned()
     };
     let titles: Vec<String> = sides.iter().map(short).collect();

@@ -1,4 +1,4 @@
-//! What differs between measurements of throughput, and between errors that grow.
+//! Comparison of throughput measurements, and of growing errors.
 
 use std::collections::BTreeSet;
 
@@ -31,7 +31,7 @@ fn side(at: usize, source: &str, device: &DeviceRecord, time: &Time) -> Side {
     }
 }
 
-/// Compares measurements of throughput, each with where it was read: operations of the same id, on the same units.
+/// Compares throughput measurements, each given with its source: operations with the same id, on the same units.
 #[must_use]
 pub fn compare_throughput(reports: &[(String, BenchReport)]) -> BenchComparison {
     let measured = |report: &BenchReport, id: &OperationId| {
@@ -69,7 +69,7 @@ fn sides<'a>(of: impl Iterator<Item = (&'a String, &'a DeviceRecord, &'a Time)>)
     of.enumerate().map(|(at, (source, device, time))| side(at, source, device, time)).collect()
 }
 
-/// The rates of runs, and whether one lies apart from the first; `None` if fewer than two were measured.
+/// Returns the rates of runs, and whether one does not overlap with the first; `None` if fewer than two were measured.
 fn compared(runs: &[Option<&ThroughputRun>]) -> Option<(Vec<Option<Rate>>, bool)> {
     let first = rate(runs.iter().flatten().next()?);
     if runs.iter().flatten().count() < 2 {
@@ -101,8 +101,8 @@ fn rate(run: &ThroughputRun) -> Rate {
     }
 }
 
-/// Compares experiments on the growth of errors, each with where it was read: curves of the same name and elements, at the
-/// same lengths.
+/// Compares experiments on the growth of errors, each given with its source: curves with the same name and elements, at
+/// the same lengths.
 #[must_use]
 pub fn compare_growth(reports: &[(String, GrowthReport)]) -> GrowthComparison {
     let all = || reports.iter().flat_map(|(_, report)| &report.growth.curves);

@@ -1,4 +1,4 @@
-//! What differs between reports.
+//! Comparison of reports.
 
 mod keys;
 mod matching;

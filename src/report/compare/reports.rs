@@ -1,4 +1,4 @@
-//! What is the same and what differs between reports: property by property, and bit by bit where they asked the same.
+//! Comparison of reports: property by property, and bit by bit for inputs in common.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -16,9 +16,10 @@ use crate::{
     },
 };
 
-/// Compares reports, each with the name of where it was read.
+/// Compares reports, each given with the name of its source.
 ///
-/// Operations are matched by their ids; what is left, and what the others have no id for, by what it computes.
+/// Operations are matched by their ids; the remaining ones, and those whose ids other reports lack, by what they
+/// compute.
 #[must_use]
 pub fn compare(reports: &[(String, Report)]) -> Comparison {
     let mut sides: Vec<Side> =
@@ -54,7 +55,7 @@ pub fn compare(reports: &[(String, Report)]) -> Comparison {
     }
 }
 
-/// Whether operations are of a vector unit or scalar: those of matrix units come first.
+/// Whether the operations are of a vector unit or scalar: those of matrix units are listed first.
 fn is_beside_the_unit(found: &Match) -> bool {
     found.operations.iter().flatten().all(|id| id.shape.m == 1 && id.shape.n == 1)
 }
@@ -63,7 +64,7 @@ fn side(at: usize, source: &str, report: &Report) -> Side {
     let device = &report.device;
     Side {
         label: label(at),
-        // The name that the user has for the card.
+        // The user's name for the card.
         title: device.properties.get("card").cloned().unwrap_or_default(),
         source: source.to_owned(),
         backend: device.backend.clone(),
@@ -77,7 +78,7 @@ fn side(at: usize, source: &str, report: &Report) -> Side {
     }
 }
 
-/// `A` to `Z`, then `AA`, …
+/// Returns the label of a side: `A` to `Z`, then `AA`, …
 pub(super) fn label(at: usize) -> String {
     let letter = char::from(b'A' + u8::try_from(at % 26).expect("less than 26"));
     if at < 26 { letter.to_string() } else { format!("{}{letter}", label(at / 26 - 1)) }
@@ -87,7 +88,8 @@ fn is_twin(left: &Report, right: &Report) -> bool {
     (&left.device.backend, &left.device.fingerprint) == (&right.device.backend, &right.device.fingerprint)
 }
 
-/// Operations of one report without a counterpart: first those that another driver of its device lacks.
+/// Returns the operations of one report without a counterpart, starting with those that another driver of its device
+/// lacks.
 fn alone(reports: &[&Report], side: usize, operations: &[&OperationReport]) -> Vec<Alone> {
     let twins: Vec<&Report> =
         reports.iter().copied().filter(|other| is_driven_otherwise(other, reports[side])).collect();
@@ -104,7 +106,7 @@ fn is_driven_otherwise(left: &Report, right: &Report) -> bool {
     is_twin(left, right) && left.device.driver != right.device.driver
 }
 
-/// Whether a device was asked all that it has, and this was not there.
+/// Whether a device was asked about all of its operations, and this one was not among them.
 fn lacks(report: &Report, id: &OperationId) -> bool {
     report.plan.as_ref().is_none_or(|plan| plan.patterns.is_empty() && !plan.operations.contains(id))
 }
@@ -160,7 +162,7 @@ fn compare_probe(probe: &str, found: &matching::Matched<'_>, same_device: bool) 
     Compared { probe: probe.to_owned(), state, answers }
 }
 
-/// The different answers of a report's operations.
+/// Returns the distinct answers of a report's operations.
 fn answers(probe: &str, operations: &[&OperationReport]) -> Vec<Answer> {
     let mut answers: Vec<Answer> = Vec::new();
     for report in operations {
@@ -188,7 +190,8 @@ fn answer(finding: &FindingRecord, id: &OperationId) -> Answer {
 
 type Input<'a> = (Vec<Format>, [&'a str; 2], &'a [String], &'a [String], Option<&'a [String]>, Option<&'a [String]>);
 
-/// The dots that several reports have in their evidence: how many, and those with different results.
+/// Compares the dots that several reports have in their evidence: returns their number, and those with different
+/// results.
 fn compare_dots(found: &matching::Matched<'_>) -> (usize, Vec<DotCompared>) {
     let mut asked: HashMap<Input<'_>, usize> = HashMap::new();
     let mut dots: Vec<DotCompared> = Vec::new();
@@ -203,7 +206,7 @@ fn compare_dots(found: &matching::Matched<'_>) -> (usize, Vec<DotCompared>) {
                     dots.push(DotCompared { operations: vec![None; sides], input, d: vec![None; sides] });
                     dots.len() - 1
                 });
-                // The first operation of a side speaks for it, unless a later one contradicts.
+                // The first operation of a side represents it, unless a later one has a result that no side has yet.
                 let dot = &mut dots[at];
                 if dot.d[side].is_none() || dot.d.iter().flatten().all(|d| *d != evidence.d) {
                     dot.d[side] = Some(evidence.d.clone());
@@ -215,12 +218,12 @@ fn compare_dots(found: &matching::Matched<'_>) -> (usize, Vec<DotCompared>) {
     dots.retain(|dot| dot.d.iter().flatten().count() > 1);
     let in_common = dots.len();
     dots.retain(|dot| dot.d.iter().flatten().collect::<BTreeSet<_>>().len() > 1);
-    // The simplest first.
+    // The simplest dots come first.
     dots.sort_by_key(|dot| dot.input.a.iter().filter(|bits| !is_zero(bits)).count());
     (in_common, dots)
 }
 
-/// What an input is made to show, without what one device made of it.
+/// Returns the purpose of an input, without one device's result.
 fn question(about: &str) -> String {
     let end = [": kept", ": lost"].into_iter().find_map(|answer| about.strip_suffix(answer));
     end.unwrap_or(about).to_owned()
@@ -234,12 +237,12 @@ fn is_zero(hex: &str) -> bool {
 fn input<'a>(evidence: &'a EvidenceRecord, id: &OperationId) -> Input<'a> {
     let scales = (evidence.scale_a.as_deref(), evidence.scale_b.as_deref());
     let function = evidence.function.as_deref().unwrap_or_default();
-    // The same bits mean the same in xf32 as in tf32, and other numbers in FNUZ than in OCP formats.
+    // The same bits mean the same in xf32 as in tf32, but other numbers in FNUZ than in OCP formats.
     let read = |format: Format| if format == Format::XF32 { Format::TF32 } else { format };
     (vec![id.d, read(id.a), read(id.b), id.c], [function, &evidence.c], &evidence.a, &evidence.b, scales.0, scales.1)
 }
 
-/// Whether two matches have the same answers on every side, so that one table does for both.
+/// Whether two matches have the same answers on every side, so that one table suffices for both.
 fn says_the_same(left: &Match, right: &Match) -> bool {
     let same_answer = |left: &Answer, right: &Answer| left.outcome == right.outcome && left.value == right.value;
     let same_side = |left: &Vec<Answer>, right: &Vec<Answer>| {
@@ -268,7 +271,7 @@ fn join(found: &mut Match, other: Match) {
     found.dots.extend(other.dots);
 }
 
-/// Which sides are the same device, and how operations with other ids were matched.
+/// Says which sides are the same device, and how operations with different ids were matched.
 fn notes(reports: &[&Report], sides: &[Side], matches: &[Match]) -> Vec<String> {
     let mut devices: BTreeMap<(&str, &str), Vec<&Side>> = BTreeMap::new();
     for side in sides {

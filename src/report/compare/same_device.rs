@@ -1,4 +1,4 @@
-//! One device that two backends reached: how it is recognised, and whether the same unit answers them.
+//! A device reached through two backends: how it is recognised, and whether the same unit answers both.
 
 use std::collections::BTreeSet;
 
@@ -12,19 +12,20 @@ use crate::{
     scalars::FAMILY,
 };
 
-/// The properties that backends fill alike.
+/// Properties that all backends fill in the same way.
 const UUID: &str = UUID_DIGEST;
 const PLACE: &str = "pci_bus_id";
 const MAKE: [&str; 2] = ["vendor_id", "device_id"];
 
-/// What differs in evidence, where no answer does.
+/// The name for a difference in the bits of evidence when no answer differs.
 const BITS: &str = "bits of evidence";
 
-/// What shows that two reports are of one device, reached by different backends on one machine: the name of a property
-/// and its value.
+/// Returns the evidence that two reports are of one device, reached by different backends on one machine: the name of a
+/// property and its value.
 ///
-/// The UUID decides where both have one; else the place on the bus, which is no evidence across machines. Some drivers make
-/// the UUID of that place, so that two machines with the same CPU and the same GPU in the same place are taken for one.
+/// The UUID decides if both have one; otherwise the bus address, which is not evidence across machines. Some drivers
+/// derive the UUID from the bus address, so two machines with the same CPU and the same GPU at the same address are
+/// mistaken for one.
 pub(super) fn shown_by<'a>(left: &'a Report, right: &'a Report) -> Option<(&'static str, &'a str)> {
     let of_device = |report: &Report| report.device.kind != Kind::Model && !report.device.emulated;
     let may_be = left.device.backend != right.device.backend && of_device(left) && of_device(right);
@@ -42,13 +43,13 @@ pub(super) fn shown_by<'a>(left: &'a Report, right: &'a Report) -> Option<(&'sta
         .and_then(|(name, left, right)| (left == right).then_some((name, left)))
 }
 
-/// A property that says something: a UUID of zeros is none.
+/// Returns a property with a meaningful value: a UUID of zeros does not count.
 fn property<'a>(report: &'a Report, name: &str) -> Option<&'a str> {
     let value = report.device.properties.get(name)?.as_str();
     value.bytes().any(|byte| !matches!(byte, b'0' | b'-' | b':' | b'.')).then_some(value)
 }
 
-/// A sentence for each pair of reports of one device.
+/// Returns a sentence for each pair of reports of one device.
 pub(super) fn notes(reports: &[&Report], sides: &[Side], matches: &[Match]) -> Vec<String> {
     let pairs = (0..reports.len()).flat_map(|left| (left + 1..reports.len()).map(move |right| (left, right)));
     pairs
@@ -67,7 +68,8 @@ pub(super) fn notes(reports: &[&Report], sides: &[Side], matches: &[Match]) -> V
         .collect()
 }
 
-/// Whether the same units answer both, as far as what they have in common shows: the matrix unit and the scalar unit.
+/// Says whether the same units answer both, as far as their common operations show: the matrix unit and the scalar
+/// unit.
 fn verdict(matches: &[Match], left: usize, right: usize) -> String {
     let in_common =
         matches.iter().filter(|found| !found.operations[left].is_empty() && !found.operations[right].is_empty());
@@ -104,7 +106,8 @@ fn of_unit(unit: &str, in_common: &[&Match], left: usize, right: usize) -> Strin
     }
 }
 
-/// What differs between two sides of a match, whatever the others say: answers by their probes, and bits of evidence.
+/// Lists the differences between two sides of a match, whatever the other sides say: the probes whose answers differ,
+/// and bits of evidence.
 fn differing(found: &Match, left: usize, right: usize) -> Vec<&str> {
     let rows = found.rows.iter().filter(|row| row.state == State::Differs);
     let rows = rows.filter(|row| keys(&row.probe, &row.answers[left]) != keys(&row.probe, &row.answers[right]));
@@ -115,7 +118,7 @@ fn differing(found: &Match, left: usize, right: usize) -> Vec<&str> {
     names
 }
 
-/// The results of both sides that are not the same, and the dot they are of.
+/// Iterates over the dots whose results differ between the two sides, with both results.
 fn dots(found: &Match, left: usize, right: usize) -> impl Iterator<Item = (&DotCompared, [&str; 2])> {
     found.dots.iter().filter_map(move |dot| {
         let pair = [dot.d[left].as_deref()?, dot.d[right].as_deref()?];
@@ -123,7 +126,7 @@ fn dots(found: &Match, left: usize, right: usize) -> impl Iterator<Item = (&DotC
     })
 }
 
-/// Whether all that differs is which NaN stands in results that are NaN on both sides.
+/// Whether the only differences are the NaN bits of results that are NaN on both sides.
 fn agree_but_for_nan(found: &Match, left: usize, right: usize) -> bool {
     let is_of_nan = |name: &str| name == BITS || matches!(comparable(name), Comparable::NanBits);
     let is_nan = |dot: &DotCompared, d: &str| {

@@ -1,4 +1,4 @@
-//! What `distinguish --algorithm` found: the types of its JSON.
+//! Results of `distinguish --algorithm`: the types of its JSON.
 
 use std::collections::BTreeMap;
 
@@ -8,41 +8,43 @@ use serde::{Deserialize, Serialize};
 
 use super::Tool;
 
-/// The schema version of two algorithms beside each other.
+/// The schema version of comparisons of two algorithms.
 pub const ALGORITHMS_SCHEMA: &str = "mxprobe-algorithms/1.0";
 
-/// Two algorithms over a model's operation, over finite inputs and results.
+/// Two algorithms over a model's operation, for finite inputs and results.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct AlgorithmsReport {
     /// `mxprobe-algorithms/MAJOR.MINOR`.
     pub schema: String,
-    /// The program that made it.
+    /// The program that made the report.
     pub tool: Tool,
     /// The model: a name or a file.
     pub model: String,
     /// The operation that the algorithms call.
     #[schemars(with = "String")]
     pub operation: OperationId,
-    /// The operation of which inputs are a dot.
+    /// The operation whose dots are the inputs.
     #[schemars(with = "String")]
     pub inputs: OperationId,
-    /// Ranges of exponents, both ends included, by input: `a`, `b`, `c`. An input without one may have any.
+    /// Ranges of exponents, both ends inclusive, by input: `a`, `b`, `c`. An input without a range may have any
+    /// exponent.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub exponents: BTreeMap<String, [i32; 2]>,
     /// The algorithms.
     pub algorithms: [AlgorithmRecord; 2],
-    /// Which algorithm is asked to have the larger error; none where any difference counts.
+    /// The algorithm asked to have the larger error; absent if any difference counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worse: Option<String>,
-    /// `found`, `none` (proved) or `undecided`; of a given dot, whether what is asked holds for it: `found` or `not-here`.
+    /// `found`, `none` (proved) or `undecided`; for a given dot, whether it answers the question: `found` or
+    /// `not-here`.
     pub verdict: String,
     /// The dot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dot: Option<AlgorithmDot>,
-    /// Why there is none, or why that is not known.
+    /// Why no dot exists, or why that is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// How long it took.
+    /// The duration.
     pub duration_ns: u64,
 }
 
@@ -51,14 +53,14 @@ pub struct AlgorithmsReport {
 pub struct AlgorithmRecord {
     /// Its name.
     pub name: String,
-    /// As a program: `unit[0..4](fl(a), fl(b), c)` is a call of the unit on products 0 to 3.
+    /// The algorithm as a program: `unit[0..4](fl(a), fl(b), c)` is a call of the unit on products 0 to 3.
     pub program: String,
 }
 
-/// A dot, and what both algorithms make of it. Numbers are whole multiples of powers of two, such as `105·2^-29`.
+/// A dot, with the results of both algorithms. Numbers are whole multiples of powers of two, such as `105·2^-29`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct AlgorithmDot {
-    /// Elements of A as full-width hexadecimal.
+    /// Elements of A, as full-width hexadecimal.
     pub a: Vec<String>,
     /// Elements of B.
     pub b: Vec<String>,
@@ -72,7 +74,7 @@ pub struct AlgorithmDot {
     pub errors: [String; 2],
 }
 
-/// The JSON Schema of two algorithms beside each other.
+/// Returns the JSON Schema of comparisons of two algorithms.
 #[must_use]
 pub fn algorithms_schema() -> serde_json::Value {
     schemars::schema_for!(AlgorithmsReport).to_value()

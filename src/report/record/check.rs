@@ -1,4 +1,4 @@
-//! Reads saved reports and says what is wrong with them, and where.
+//! Reads saved reports, and finds and locates their problems.
 
 use std::{collections::BTreeSet, fmt};
 
@@ -16,12 +16,12 @@ use super::{
 };
 use crate::{findings::Outcome, plain::counted};
 
-/// What is wrong, and where.
+/// A problem and its location.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// The path in the JSON, as in `operations[0].findings[2].value`; empty for the whole.
+    /// The path in the JSON, such as `operations[0].findings[2].value`; empty for the whole document.
     pub path: String,
-    /// What is wrong with it.
+    /// The problem.
     pub reason: String,
 }
 
@@ -38,29 +38,29 @@ fn problem(path: impl Into<String>, reason: impl Into<String>) -> Problem {
     Problem { path: path.into(), reason: reason.into() }
 }
 
-/// Reads one report, or an array of them. Keys that are not known are ignored.
+/// Reads one report, or an array of them. Unknown keys are ignored.
 ///
 /// # Errors
-/// The first thing that makes it no report of this major version.
+/// The first problem, if this is not a report of this major version.
 pub fn read_reports(text: &str) -> Result<Vec<Report>, Problem> {
     read_all(text, SCHEMA)
 }
 
-/// Reads a document whose schema is `wanted`, such as [`IDENTIFICATION_SCHEMA`](super::IDENTIFICATION_SCHEMA). Unknown keys are
-/// ignored.
+/// Reads a document with the schema `wanted`, such as [`IDENTIFICATION_SCHEMA`](super::IDENTIFICATION_SCHEMA). Unknown
+/// keys are ignored.
 ///
 /// # Errors
-/// The first thing that makes it no document of this schema and major version.
+/// The first problem, if this is not a document of this schema and major version.
 pub fn read_as<T: DeserializeOwned>(text: &str, wanted: &str) -> Result<T, Problem> {
     read(parse(text)?, wanted)
 }
 
-/// Checks a report, an array of reports or a listing beyond what its schema can say: that every number has the width
-/// of its format, that a finding has a value exactly where it was measured, and a reason where it was not, and that
-/// no operation and no probe stands twice. Says what it is, in a few words.
+/// Checks what the schema cannot express in a report, an array of reports or a listing: that every number has the width
+/// of its format, that a finding has a value if and only if it was measured, and a reason if it was not, and that no
+/// operation or probe appears twice. Returns a short description of the document.
 ///
 /// # Errors
-/// Everything that is wrong, in the order of the text.
+/// All problems, in the order of the text.
 pub fn check(text: &str) -> Result<String, Vec<Problem>> {
     let value = parse(text).map_err(|found| vec![found])?;
     if first_schema(&value).is_some_and(|schema| is_named(schema, BENCH_SCHEMA)) {
@@ -140,7 +140,7 @@ fn check_all<T: DeserializeOwned>(
     if problems.is_empty() { Ok(said.join(", and ")) } else { Err(problems) }
 }
 
-/// What a document of a schema is called, such as `mxprobe-bench/1.0`.
+/// Names the kind of document that a schema such as `mxprobe-bench/1.0` describes.
 #[must_use]
 pub fn kind_of_schema(schema: &str) -> Option<&'static str> {
     Some(match schema.split('/').next()? {
@@ -162,16 +162,16 @@ pub fn kind_of_schema(schema: &str) -> Option<&'static str> {
     })
 }
 
-/// What a saved file is, as it says itself, or its first element; `None` if it does not.
+/// Names the kind of a saved file from its own schema, or that of its first element; `None` if there is none.
 #[must_use]
 pub fn kind(text: &str) -> Option<&'static str> {
     kind_of_schema(first_schema(&parse(text).ok()?)?)
 }
 
-/// Reads one document whose schema is `wanted`, or an array of them.
+/// Reads one document with the schema `wanted`, or an array of them.
 ///
 /// # Errors
-/// The first thing that makes it none of this schema and major version.
+/// The first problem, if a document is not of this schema and major version.
 pub fn read_all<T: DeserializeOwned>(text: &str, wanted: &str) -> Result<Vec<T>, Problem> {
     match parse(text)? {
         Value::Array(values) => values
@@ -183,7 +183,7 @@ pub fn read_all<T: DeserializeOwned>(text: &str, wanted: &str) -> Result<Vec<T>,
     }
 }
 
-/// What a text says that it is: itself, or its first element.
+/// Returns the schema that a document names, itself or in its first element.
 fn first_schema(value: &Value) -> Option<&str> {
     value.get(0).unwrap_or(value).get("schema").and_then(Value::as_str)
 }
@@ -194,7 +194,7 @@ fn within(prefix: &str, mut found: Problem) -> Problem {
     found
 }
 
-/// The tree of a long chain of additions is as deep as its k is long; deeper than this is no report.
+/// The nesting limit. The tree of a long chain of additions is as deep as its k; nothing deeper is a report.
 const DEEPEST: usize = 1000;
 
 fn parse(text: &str) -> Result<Value, Problem> {
@@ -207,7 +207,7 @@ fn parse(text: &str) -> Result<Value, Problem> {
 /// Reads JSON whose lists and objects are nested up to 1000 deep.
 ///
 /// # Errors
-/// If it is not the JSON of such a value, or nested deeper: the stack would not hold it.
+/// If the text is not the JSON of such a value, or is nested more deeply, which would overflow the stack.
 pub fn from_json<T: DeserializeOwned>(text: &str) -> Result<T, serde_json::Error> {
     if depth(text) > DEEPEST {
         return Err(serde::de::Error::custom(format!("lists and objects are nested deeper than {DEEPEST}")));
@@ -219,7 +219,7 @@ pub fn from_json<T: DeserializeOwned>(text: &str) -> Result<T, serde_json::Error
     Ok(value)
 }
 
-/// How deep lists and objects are nested.
+/// Returns the nesting depth of lists and objects.
 fn depth(text: &str) -> usize {
     let (mut now, mut most, mut in_text, mut escaped) = (0_usize, 0, false, false);
     for byte in text.bytes() {
@@ -238,7 +238,7 @@ fn depth(text: &str) -> usize {
     most
 }
 
-/// Reads a document after its version: another major version is not looked at any further.
+/// Reads a document after checking its version: a document of another major version is not parsed further.
 fn read<T: DeserializeOwned>(value: Value, wanted: &str) -> Result<T, Problem> {
     let Some(found) = value.get("schema").and_then(Value::as_str) else {
         return Err(problem("schema", format!("it is missing; this program writes and reads `{wanted}`")));
@@ -255,16 +255,16 @@ fn read<T: DeserializeOwned>(value: Value, wanted: &str) -> Result<T, Problem> {
             let is = kind_of_schema(&found).zip(kind_of_schema(wanted));
             return Err(match is {
                 Some((is, wanted)) => problem("", format!("it is {is}, not {wanted}")),
-                None => problem("schema", format!("`{found}` where `{wanted}` is wanted")),
+                None => problem("schema", format!("expected `{wanted}`, found `{found}`")),
             });
         }
-        None => return Err(problem("schema", format!("`{found}` is no schema version such as `{wanted}`"))),
+        None => return Err(problem("schema", format!("`{found}` is not a schema version such as `{wanted}`"))),
         Some((_, found)) if found != major => {
             return Err(problem(
                 "schema",
                 format!(
                     "this is version {found} of {name}, and this mxprobe ({}) reads version {major} only: use the \
-                     mxprobe that wrote it, or make the report again",
+                     mxprobe that wrote it, or regenerate the report",
                     env!("CARGO_PKG_VERSION")
                 ),
             ));
@@ -281,26 +281,26 @@ fn check_report(report: &Report) -> Vec<Problem> {
     let mut problems = Vec::new();
     let device = &report.device;
     if device.selector.split(':').next() != Some(device.backend.as_str()) {
-        let reason = format!("`{}` is no selector of the backend `{}`", device.selector, device.backend);
+        let reason = format!("`{}` is not a selector of the backend `{}`", device.selector, device.backend);
         problems.push(problem("device.selector", reason));
     }
     let resumed = report.resumed.iter().enumerate().map(|(at, part)| (format!("resumed[{at}].time"), &part.time));
     for (path, time) in [("time.start".to_owned(), &report.time.start)].into_iter().chain(resumed) {
         if time.parse::<jiff::Timestamp>().is_err() {
-            problems.push(problem(path, format!("`{time}` is no time as in RFC 3339")));
+            problems.push(problem(path, format!("`{time}` is not an RFC 3339 time")));
         }
     }
     let mut planned = BTreeSet::new();
     for (at, id) in report.plan.iter().flat_map(|plan| &plan.operations).enumerate() {
         if !planned.insert(id) {
-            problems.push(problem(format!("plan.operations[{at}]"), format!("`{id}` stands here twice")));
+            problems.push(problem(format!("plan.operations[{at}]"), format!("`{id}` appears twice")));
         }
     }
     let mut ids = BTreeSet::new();
     for (at, operation) in report.operations.iter().enumerate() {
         let path = format!("operations[{at}]");
         if !ids.insert(&operation.operation.id) {
-            problems.push(problem(format!("{path}.id"), format!("`{}` stands here twice", operation.operation.id)));
+            problems.push(problem(format!("{path}.id"), format!("`{}` appears twice", operation.operation.id)));
         }
         if report.plan.is_some() && !planned.contains(&operation.operation.id) {
             let reason = format!("`{}` is not among the operations of `plan`", operation.operation.id);
@@ -316,7 +316,7 @@ fn check_operation(operation: &OperationReport, path: &str, problems: &mut Vec<P
     for (at, finding) in operation.findings.iter().enumerate() {
         let path = format!("{path}.findings[{at}]");
         if !probes.insert(&finding.probe) {
-            problems.push(problem(format!("{path}.probe"), format!("`{}` stands here twice", finding.probe)));
+            problems.push(problem(format!("{path}.probe"), format!("`{}` appears twice", finding.probe)));
         }
         check_finding(finding, &path, problems);
         for (at, evidence) in finding.evidence.iter().enumerate() {
@@ -329,21 +329,21 @@ fn check_finding(finding: &FindingRecord, path: &str, problems: &mut Vec<Problem
     let measured = finding.outcome == Outcome::Measured;
     let mut wrong = |field: &str, reason: &str| problems.push(problem(format!("{path}.{field}"), reason));
     match (measured, &finding.value) {
-        (true, None) => wrong("value", "it is missing, and the outcome is `measured`"),
-        (false, Some(_)) => wrong("value", "it is here, and the outcome is not `measured`"),
+        (true, None) => wrong("value", "it is missing, but the outcome is `measured`"),
+        (false, Some(_)) => wrong("value", "it is present, but the outcome is not `measured`"),
         _ => {}
     }
     match (measured, &finding.reason) {
-        (false, None) => wrong("reason", "it is missing, and the outcome is not `measured`"),
+        (false, None) => wrong("reason", "it is missing, but the outcome is not `measured`"),
         (false, Some(reason)) if reason.is_empty() => wrong("reason", "it is empty"),
         _ => {}
     }
     if measured && finding.statement.is_empty() {
-        wrong("statement", "it is empty, and the outcome is `measured`");
+        wrong("statement", "it is empty, but the outcome is `measured`");
     }
 }
 
-/// A call of a scalar function: its operands stand in `a`.
+/// Checks a call of a scalar function, whose operands are in `a`.
 fn check_call(evidence: &EvidenceRecord, name: &str, id: &OperationId, path: &str, problems: &mut Vec<Problem>) {
     let function: ScalarFunction = match name.parse() {
         Ok(function) => function,
@@ -393,7 +393,7 @@ fn check_evidence(evidence: &EvidenceRecord, id: &OperationId, path: &str, probl
     let k = id.shape.sizes().2;
     for (field, numbers) in [("a", &evidence.a), ("b", &evidence.b)] {
         if numbers.len() != k {
-            let reason = format!("it has {} elements, and k of {id} is {k}", numbers.len());
+            let reason = format!("it has {} elements, but k of {id} is {k}", numbers.len());
             problems.push(problem(format!("{path}.{field}"), reason));
         }
     }

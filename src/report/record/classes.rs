@@ -1,4 +1,4 @@
-//! What `distinguish` found about several models: the types of its JSON.
+//! Results of `distinguish` for several models: the types of its JSON.
 
 use std::collections::BTreeMap;
 
@@ -20,57 +20,58 @@ pub const CLASSES_SCHEMA: &str = "mxprobe-classes/1.0";
 pub struct ClassesReport {
     /// `mxprobe-classes/MAJOR.MINOR`.
     pub schema: String,
-    /// The program that made it.
+    /// The program that made the report.
     pub tool: Tool,
     /// The models: names or files.
     pub models: Vec<String>,
     /// The operation.
     #[schemars(with = "String")]
     pub operation: OperationId,
-    /// By model, the operation that was compared with it, of models that have none of this id.
+    /// For each model without an operation of this id, the operation that was compared instead.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(with = "BTreeMap<String, String>")]
     pub counterparts: BTreeMap<String, OperationId>,
-    /// Over which inputs the models were compared.
+    /// The inputs over which the models were compared.
     pub inputs: Inputs,
-    /// Ranges of exponents, both ends included, by input: `a`, `b`, `c`. An input without one may have any.
+    /// Ranges of exponents, both ends inclusive, by input: `a`, `b`, `c`. An input without a range may have any
+    /// exponent.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub exponents: BTreeMap<String, [i32; 2]>,
-    /// Models that are proved equal; each other model alone.
+    /// Groups of models that are proved equal; every other model is a group of its own.
     pub classes: Vec<Vec<String>>,
-    /// Whether the first dot gives models of different classes different results.
+    /// Whether the first dot distinguishes all classes.
     pub one_dot_tells_all: bool,
-    /// Dots on which models differ. d is that of the first model, the rivals are the others.
+    /// Dots on which models differ. d is the result of the first model, the rivals are the others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<EvidenceRecord>,
-    /// Each pair.
+    /// The result for each pair.
     pub pairs: Vec<PairRecord>,
-    /// How long it took.
+    /// The duration.
     pub duration_ns: u64,
 }
 
-/// What came of a pair of models.
+/// The result for a pair of models.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct PairRecord {
     /// The models.
     pub models: [String; 2],
-    /// What came of it.
+    /// The result.
     pub verdict: DistinctionVerdict,
-    /// Where they differ: which of the evidence shows it, counted from 0.
+    /// If the models differ: the index, from 0, of the evidence that shows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence: Option<u64>,
-    /// Where they are equal: why.
+    /// If the models are equal: the proof.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proof: Option<ProofRecord>,
-    /// Where they are equal because both are equal to a third model: that model.
+    /// If the models are equal because both equal a third: that model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub through: Option<String>,
-    /// Where neither was decided: why there is no proof.
+    /// If undecided: why no proof was found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
-/// The JSON Schema of classes of models.
+/// Returns the JSON Schema of classes of models.
 #[must_use]
 pub fn classes_schema() -> serde_json::Value {
     schemars::schema_for!(ClassesReport).to_value()

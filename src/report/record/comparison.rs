@@ -1,4 +1,4 @@
-//! The types of a comparison of reports.
+//! The results of comparing reports: the types of their JSON.
 
 use mxprobe_api::OperationId;
 use schemars::JsonSchema;
@@ -20,21 +20,21 @@ pub const COMPARISON_SCHEMA: &str = "mxprobe-comparison/1.1";
 pub struct Comparison {
     /// `mxprobe-comparison/MAJOR.MINOR`.
     pub schema: String,
-    /// The reports, in the order in which they were given. Lists named after them have one element for each.
+    /// The reports, in the order in which they were given. Lists named after the reports have one element for each.
     pub reports: Vec<Side>,
-    /// Whether anything differs that decides a bit, or nothing could be compared.
+    /// Whether anything that decides a bit differs, or nothing could be compared.
     pub differ: bool,
-    /// What a reader has to know first: which sides are one device with another driver, what was matched how.
+    /// Notes to read first: which sides are the same device with another driver, and how operations were matched.
     pub notes: Vec<String>,
-    /// What a reader has to know of the devices, in a few sentences that follow by rule.
+    /// The main facts about the devices, in a few sentences generated from rules.
     #[serde(default)]
     pub headline: Vec<String>,
     /// Kinds of sums by reports.
     #[serde(default)]
     pub matrix: Vec<MatrixRow>,
-    /// Operations that were compared: first those that differ.
+    /// Operations that were compared: those that differ come first.
     pub matches: Vec<Match>,
-    /// Operations of one report that have no counterpart.
+    /// Operations of one report without a counterpart.
     pub alone: Vec<Alone>,
 }
 
@@ -43,41 +43,41 @@ pub struct Comparison {
 pub struct Side {
     /// `A`, `B`, …
     pub label: String,
-    /// The shortest name that tells it from the other sides.
+    /// The shortest name that distinguishes it from the other sides.
     #[serde(default)]
     pub title: String,
-    /// Where it was read.
+    /// The file that the report was read from.
     pub source: String,
-    /// `cpu`, `vulkan`, …: with the fingerprint, which device it is.
+    /// `cpu`, `vulkan`, …: together with the fingerprint, it identifies the device.
     pub backend: String,
     /// The device's name for programs.
     pub fingerprint: String,
-    /// What selected it.
+    /// The selector of the device.
     pub selector: String,
-    /// Its name for people.
+    /// The device's name for people.
     pub name: String,
     /// Hardware, software or model.
     pub kind: Kind,
-    /// A double of the device answered.
+    /// Whether a double of the device answered.
     pub emulated: bool,
-    /// The driver; it is no part of what the device is.
+    /// The driver; not part of the device's identity.
     pub driver: Option<DriverRecord>,
     /// When the report was made.
     pub start: String,
 }
 
-/// A kind of sums, and what each report says of it.
+/// A kind of sum, with the answers of each report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MatrixRow {
-    /// `f16→f32`; `tf32 xf32→f32`: AMD's format beside NVIDIA's of the same bits; `fp8→f32`: FNUZ beside OCP.
+    /// `f16→f32`; `tf32 xf32→f32`: AMD's format next to NVIDIA's with the same bits; `fp8→f32`: FNUZ next to OCP.
     pub sums: String,
-    /// Who computes.
+    /// The kind of unit that computes.
     pub unit: Unit,
-    /// The answers of each report: none if it has no such operations, several if families or shapes answer otherwise.
+    /// The answers of each report: empty if it has no such operations, several if families or shapes differ.
     pub cells: Vec<Vec<SummaryRow>>,
 }
 
-/// How operations of several devices were found to be comparable.
+/// Why operations of several devices are comparable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum MatchedBy {
@@ -85,23 +85,23 @@ pub enum MatchedBy {
     Id,
     /// They compute the same: formats, k and qualifiers are equal.
     Formats,
-    /// They have the same formats and qualifiers, and another k: the order of the sum is not compared.
+    /// They have the same formats and qualifiers but another k: the order of the sum is not compared.
     Terms,
 }
 
-/// Operations that were compared, and others for which the same is to be said.
+/// Operations that were compared, together with others for which the results are the same.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Match {
     /// How they were matched.
     pub by: MatchedBy,
-    /// The operations of each report; none where a report has no such operation.
+    /// The operations of each report; empty if a report has no such operation.
     #[schemars(with = "Vec<Vec<String>>")]
     pub operations: Vec<Vec<OperationId>>,
-    /// Property by property, first those that differ.
+    /// The properties; those that differ come first.
     pub rows: Vec<Compared>,
-    /// How many dots of the evidence were asked of more than one report.
+    /// Number of dots of the evidence that more than one report has.
     pub dots_in_common: usize,
-    /// Those of them whose results differ.
+    /// The common dots whose results differ.
     pub dots: Vec<DotCompared>,
 }
 
@@ -111,48 +111,48 @@ pub struct Match {
 pub enum State {
     /// Two answers differ, or the device failed on one side only.
     Differs,
-    /// Answers are missing, or cannot be compared; those that are there do not contradict.
+    /// Answers are missing or cannot be compared; those present do not contradict each other.
     Open,
-    /// Every report has the same answer, or the question arises for none.
+    /// Every report has the same answer, or the question applies to none of them.
     Equal,
 }
 
-/// One question, and every report's answer.
+/// One question, with the answer of each report.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Compared {
     /// The question.
     pub probe: String,
-    /// How the answers compare.
+    /// The result of the comparison.
     pub state: State,
-    /// The different answers of each report's operations; several where its operations do not agree.
+    /// The distinct answers of each report's operations; several if its operations do not agree.
     pub answers: Vec<Vec<Answer>>,
 }
 
-/// An answer as a report has it.
+/// An answer of a report.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Answer {
-    /// How the question ended.
+    /// The outcome of the question.
     pub outcome: Outcome,
     /// The answer for programs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<Value>,
     /// The answer in words, or the reason why there is none.
     pub words: String,
-    /// The operations that gave it, where others gave another.
+    /// The operations that gave it, if others gave another answer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<String>")]
     pub operations: Vec<OperationId>,
 }
 
-/// A dot that was asked of several reports.
+/// A dot that several reports have.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DotCompared {
     /// The operation of each report.
     #[schemars(with = "Vec<Option<String>>")]
     pub operations: Vec<Option<OperationId>>,
-    /// What the input is made to show, and its bits. `d` is that of the first report that has it.
+    /// The purpose and the bits of the input. `d` is that of the first report that has it.
     pub input: EvidenceRecord,
-    /// What each report's device returned.
+    /// The result of each report's device.
     pub d: Vec<Option<String>>,
 }
 
@@ -164,7 +164,7 @@ pub struct Alone {
     /// The operations.
     #[schemars(with = "Vec<String>")]
     pub operations: Vec<OperationId>,
-    /// Another report is of the same device with another driver, which has no such operation.
+    /// Whether another report is of the same device with another driver that lacks these operations.
     pub same_device: bool,
 }
 

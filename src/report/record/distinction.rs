@@ -1,4 +1,4 @@
-//! What `distinguish` found: the types of its JSON.
+//! Results of `distinguish` for two models: the types of its JSON.
 
 use std::collections::BTreeMap;
 
@@ -11,98 +11,101 @@ use super::{Tool, finding::EvidenceRecord};
 /// The schema version of a distinction.
 pub const DISTINCTION_SCHEMA: &str = "mxprobe-distinction/1.0";
 
-/// What `distinguish` found about two models of one operation.
+/// The results of `distinguish` for two models of one operation.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct DistinctionReport {
     /// `mxprobe-distinction/MAJOR.MINOR`.
     pub schema: String,
-    /// The program that made it.
+    /// The program that made the report.
     pub tool: Tool,
     /// The models: names or files.
     pub models: [String; 2],
     /// The operation.
     #[schemars(with = "String")]
     pub operation: OperationId,
-    /// What was compared with it of the second model, if that has no operation of this id: one of the same formats and k.
+    /// The operation of the second model that was compared, if that model has none with this id: one with the same
+    /// formats and k.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub counterpart: Option<OperationId>,
-    /// Over which inputs the models were compared.
+    /// The inputs over which the models were compared.
     pub inputs: Inputs,
-    /// Ranges of exponents, both ends included, by input: `a`, `b`, `c`. An input without one may have any.
+    /// Ranges of exponents, both ends inclusive, by input: `a`, `b`, `c`. An input without a range may have any
+    /// exponent.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub exponents: BTreeMap<String, [i32; 2]>,
-    /// What came of it.
+    /// The result.
     pub verdict: DistinctionVerdict,
-    /// Dots that were tried before it was known.
+    /// Number of dots tried before the result was known.
     pub tried: u64,
-    /// Where they differ: the dot, as simple as it was found. d is that of the first model, the rival the second.
+    /// If the models differ: a dot that shows it, simplified as far as possible. d is the result of the first model,
+    /// the rival that of the second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence: Option<EvidenceRecord>,
-    /// Where they are equal: why.
+    /// If the models are equal: the proof.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proof: Option<ProofRecord>,
-    /// Where neither was decided: why there is no proof.
+    /// If undecided: why no proof was found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// How long it took.
+    /// The duration.
     pub duration_ns: u64,
 }
 
-/// Inputs of a comparison.
+/// The inputs of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Inputs {
-    /// Every input, NaN and infinities among them.
+    /// Every input, including NaNs and infinities.
     All,
-    /// Operands and c are no NaN and no infinity.
+    /// Finite inputs: no operand and no c is NaN or infinite.
     Finite,
 }
 
-/// What came of a comparison of two models.
+/// The result of comparing two models.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum DistinctionVerdict {
-    /// They differ on a dot.
+    /// They differ on some dot.
     Differ,
     /// They are proved equal.
     Equal,
-    /// Neither was found.
+    /// Neither a difference nor a proof was found.
     Undecided,
 }
 
-/// Why two models are equal.
+/// A proof that two models are equal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ProofRecord {
-    /// Whether the whole dot was compared at once, and not its rounded sums one by one.
+    /// Whether the whole dot was compared, rather than its rounded sums one by one.
     pub whole: bool,
-    /// Rounded sums of a dot that were compared.
+    /// Number of rounded sums of a dot that were compared.
     pub sums: u64,
-    /// Carry bits that suffice by their closed form and were taken as unlimited, in words.
+    /// Carry bits that suffice according to their closed form and were treated as unlimited, in words.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub carry: Vec<String>,
-    /// The formula that was refuted; none where both models are the same circuit.
+    /// The formula that was refuted; absent if both models are the same circuit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refuted: Option<RefutedFormula>,
-    /// Steps of the proof that was written and checked apart from the solver.
+    /// Number of steps of the written proof, which was checked independently of the solver.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checked_steps: Option<u64>,
 }
 
-/// A formula that a solver refuted: that two models differ.
+/// A formula, stating that two models differ, that a solver refuted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RefutedFormula {
-    /// Its variables.
+    /// Number of variables.
     pub variables: u64,
-    /// Its clauses.
+    /// Number of clauses.
     pub clauses: u64,
-    /// Conflicts on the way.
+    /// Number of conflicts on the way.
     pub conflicts: u64,
-    /// How long it took.
+    /// The duration.
     pub duration_ns: u64,
 }
 
-/// The JSON Schema of distinctions.
+/// Returns the JSON Schema of distinctions.
 #[must_use]
 pub fn distinction_schema() -> serde_json::Value {
     schemars::schema_for!(DistinctionReport).to_value()

@@ -1,4 +1,4 @@
-//! Operations, findings and evidence as reports have them: answers as JSON, bits as hexadecimal of full width.
+//! Operations, findings and evidence in the form that reports use: answers as JSON, bits as full-width hexadecimal.
 
 use mxprobe_api::{Format, Operation, OperationId};
 use schemars::JsonSchema;
@@ -6,15 +6,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::findings::{Evidence, Finding, Input, Outcome, Probed, Value};
 
-/// An operation as `list` shows it.
+/// An operation in the form that `list` uses.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct OperationRecord {
     /// The canonical id.
     #[schemars(with = "String")]
     pub id: OperationId,
-    /// Who computes one tile together.
+    /// The scope that computes one tile together.
     pub scope: String,
-    /// The instruction or call behind it, where it is known.
+    /// The instruction or call behind it, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instruction: Option<String>,
     /// Other names.
@@ -22,20 +22,20 @@ pub struct OperationRecord {
     pub aliases: Vec<String>,
 }
 
-/// What was learnt about one operation.
+/// The results for one operation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OperationReport {
     /// The operation.
     #[serde(flatten)]
     pub operation: OperationRecord,
-    /// A digest of the kernel that was handed to the driver, in hex.
+    /// A digest of the kernel passed to the driver, in hexadecimal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel_sha256: Option<String>,
     /// The findings, in the order of the questions.
     pub findings: Vec<FindingRecord>,
-    /// How many dots were asked.
+    /// The number of dots asked.
     pub dots: u64,
-    /// How long the probes of this operation took.
+    /// The time that the probes of this operation took.
     pub duration_ns: u64,
 }
 
@@ -45,12 +45,12 @@ pub struct OperationReport {
 pub struct FindingRecord {
     /// The question: `alignment.fraction_bits`.
     pub probe: String,
-    /// How it ended.
+    /// The outcome.
     pub outcome: Outcome,
-    /// Why it is not `measured`.
+    /// Why the outcome is not `measured`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The answer for programs; present exactly where the outcome is `measured`.
+    /// The answer for programs; present if and only if the outcome is `measured`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<serde_json::Value>,
     /// The answer in words.
@@ -61,7 +61,7 @@ pub struct FindingRecord {
 }
 
 impl FindingRecord {
-    /// The answer in words; if there is none, a dash with the outcome and its reason.
+    /// Returns the answer in words, or else a dash with the outcome and its reason.
     #[must_use]
     pub fn words(&self) -> String {
         if self.outcome == Outcome::Measured {
@@ -82,32 +82,32 @@ impl FindingRecord {
     }
 }
 
-/// One dot that was computed, and what each rival answer would have returned.
+/// One dot that was computed, with the predictions of rival answers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Evidence")]
 pub struct EvidenceRecord {
-    /// What the input is made to show.
+    /// The purpose of the input.
     pub about: String,
-    /// The function of scalar arithmetic that was called: its operands are in `a`, and there is no `b` and no `c`.
+    /// The scalar function that was called: its operands are in `a`, and `b` and `c` are absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub function: Option<String>,
-    /// k elements of A as full-width hexadecimal.
+    /// The k elements of A, as full-width hexadecimal.
     pub a: Vec<String>,
-    /// k elements of B.
+    /// The k elements of B.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub b: Vec<String>,
     /// The element of C.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub c: String,
-    /// Scales of A, for an operation that has them.
+    /// Scales of A, if the operation has them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scale_a: Option<Vec<String>>,
     /// Scales of B.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scale_b: Option<Vec<String>>,
-    /// What the device returned.
+    /// The result of the device.
     pub d: String,
-    /// What other answers to the question would have returned.
+    /// The results that other answers to the question predict.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rivals: Vec<RivalRecord>,
 }
@@ -116,9 +116,9 @@ pub struct EvidenceRecord {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Rival")]
 pub struct RivalRecord {
-    /// The answer.
+    /// The rival answer.
     pub answer: String,
-    /// What it predicts for d.
+    /// The predicted d.
     pub d: String,
 }
 
@@ -134,7 +134,7 @@ impl From<&Operation> for OperationRecord {
 }
 
 impl OperationReport {
-    /// The finding of a probe.
+    /// Returns the finding of a probe.
     #[must_use]
     pub fn finding(&self, probe: &str) -> Option<&FindingRecord> {
         self.findings.iter().find(|finding| finding.probe == probe)
@@ -168,7 +168,8 @@ impl FindingRecord {
 }
 
 impl EvidenceRecord {
-    /// Evidence of an operation; its bits have the formats of the operation, or of the function that was called.
+    /// Converts evidence of an operation; its bits have the formats of the operation, or of the function that was
+    /// called.
     #[must_use]
     pub fn new(evidence: &Evidence, id: &OperationId) -> Self {
         let hex = |format: Format, bits: &[u64]| bits.iter().map(|bits| format.hex(*bits)).collect::<Vec<_>>();
@@ -202,7 +203,7 @@ impl EvidenceRecord {
         record
     }
 
-    /// As [`EvidenceRecord::new`], for each of several.
+    /// Converts several, as [`EvidenceRecord::new`] does for one.
     #[must_use]
     pub fn all<'e>(evidence: impl IntoIterator<Item = &'e Evidence>, id: &OperationId) -> Vec<Self> {
         evidence.into_iter().map(|evidence| Self::new(evidence, id)).collect()
@@ -223,7 +224,8 @@ impl From<&Value> for serde_json::Value {
     }
 }
 
-/// As [`Value`] has it; bits and decimals are the text that they are in reports, and so is what no probe answers.
+/// Converts back into a [`Value`]; bits and decimals stay the text that they are in reports, as does any value that a
+/// probe never returns.
 impl From<&serde_json::Value> for Value {
     fn from(value: &serde_json::Value) -> Self {
         match value {

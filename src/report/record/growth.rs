@@ -1,4 +1,4 @@
-//! A saved experiment on the growth of errors: where it comes from, and what it found.
+//! A saved experiment on the growth of errors: its provenance and results.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,11 +14,11 @@ pub const GROWTH_SCHEMA: &str = "mxprobe-growth/1.2";
 pub struct GrowthReport {
     /// `mxprobe-growth/MAJOR.MINOR`.
     pub schema: String,
-    /// The program that made it.
+    /// The program that made the file.
     pub tool: Tool,
-    /// When it was made.
+    /// When the file was made.
     pub time: Time,
-    /// The machine it was made on.
+    /// The machine on which the file was made.
     pub host: Host,
     /// The device.
     pub device: DeviceRecord,
@@ -26,12 +26,12 @@ pub struct GrowthReport {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub shard: Option<Shard>,
-    /// What was found; its fields are those of the report.
+    /// The results; their fields are fields of the report.
     #[serde(flatten)]
     pub growth: Growth,
 }
 
-/// The JSON Schema of experiments on the growth of errors.
+/// Returns the JSON Schema of experiments on the growth of errors.
 #[must_use]
 pub fn growth_schema() -> serde_json::Value {
     schemars::schema_for!(GrowthReport).to_value()

@@ -1,4 +1,4 @@
-//! What `identify` and `verify` learnt: the types of their JSON, from which their text is made.
+//! Results of `identify` and `verify`: the types of their JSON, from which their text is made.
 
 use mxprobe_api::OperationId;
 use schemars::JsonSchema;
@@ -12,42 +12,42 @@ pub const IDENTIFICATION_SCHEMA: &str = "mxprobe-identification/1.3";
 /// The schema version of a verification.
 pub const VERIFICATION_SCHEMA: &str = "mxprobe-verification/1.3";
 
-/// What `identify` learnt about one device.
+/// The results of `identify` for one device.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct IdentificationReport {
     /// `mxprobe-identification/MAJOR.MINOR`.
     pub schema: String,
-    /// The program that made it.
+    /// The program that made the report.
     pub tool: Tool,
-    /// When it was made.
+    /// When the report was made.
     pub time: Time,
-    /// The machine it was made on.
+    /// The machine on which the report was made.
     pub host: Host,
     /// The device.
     pub device: DeviceRecord,
-    /// The file that the model was written to, where any operation was identified.
+    /// The file to which the model was written, if any operation was identified.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Which NaN counted as the same: those of the same bits, or any.
+    /// Which NaNs counted as equal: only those with the same bits, or any.
     #[serde(default)]
     pub nan: NanBits,
-    /// What was asked for.
+    /// The request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<Request>,
-    /// The runs that continued it.
+    /// The runs that continued this one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub resumed: Vec<Resumption>,
-    /// One entry an operation.
+    /// One entry per operation.
     pub operations: Vec<IdentifiedOperation>,
 }
 
-/// How the identification of an operation ended.
+/// The outcome of the identification of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum IdentificationOutcome {
     /// A model explains every dot asked.
     Identified,
-    /// Nothing that a model file can say explains every dot.
+    /// No model that a model file can express explains every dot.
     Outside,
     /// The same dot does not always give the same bits.
     Unrepeatable,
@@ -55,78 +55,79 @@ pub enum IdentificationOutcome {
     Failed,
 }
 
-/// What was learnt about one operation.
+/// The results for one operation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct IdentifiedOperation {
     /// The operation.
     #[schemars(with = "String")]
     pub id: OperationId,
-    /// How it ended.
+    /// The outcome.
     pub outcome: IdentificationOutcome,
-    /// Why it is not `identified`.
+    /// Why the outcome is not `identified`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The order of summation in words, or why it does not show.
+    /// The order of summation in words, or why it cannot be observed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub order: Option<String>,
     /// The tree of the model, or of the nearest candidate, as in a model file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tree: Option<String>,
-    /// What each adder of the tree does, in words.
+    /// The behaviour of each adder of the tree, in words.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parameters: Vec<String>,
-    /// Batches asked once the tree was known.
+    /// Batches of dots asked after the tree was known.
     pub rounds: u64,
-    /// Dots asked in all.
+    /// Total number of dots asked.
     pub dots: u64,
-    /// Dots on which the model was compared with the device.
+    /// Number of dots on which the model was compared with the device.
     pub tested: u64,
-    /// Dots that the nearest candidate explains, of `tested`, where nothing explains all.
+    /// How many of the `tested` dots the nearest candidate explains, if no model explains all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub explained: Option<u64>,
-    /// Readings of the tree that were tried.
+    /// Number of interpretations of the tree that were tried.
     pub readings: u64,
-    /// Shipped models that give the same bits for everything that was compared, as `h100 mma.m16n8k16.f32.f16.f16.f32`.
+    /// Shipped models that gave the same bits in everything that was compared, such as `h100
+    /// mma.m16n8k16.f32.f16.f16.f32`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub equals: Vec<String>,
-    /// Findings of the probes that differ between the device and the model.
+    /// Probe findings that differ between the device and the model.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub disagreements: Vec<String>,
-    /// Inputs on which an earlier candidate failed; or the simplest that nothing explains.
+    /// Inputs on which an earlier candidate failed; or the simplest input that no model explains.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<EvidenceRecord>,
-    /// A model file of this operation alone.
+    /// A model file with this operation only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// How long it took.
+    /// The duration.
     pub duration_ns: u64,
 }
 
-/// What `verify` found.
+/// The results of `verify`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct VerificationReport {
     /// `mxprobe-verification/MAJOR.MINOR`.
     pub schema: String,
-    /// The program that made it.
+    /// The program that made the report.
     pub tool: Tool,
-    /// When it was made.
+    /// When the report was made.
     pub time: Time,
-    /// The machine it was made on.
+    /// The machine on which the report was made.
     pub host: Host,
     /// The device.
     pub device: DeviceRecord,
-    /// The model it was compared with: a name or a file.
+    /// The model that the device was compared with: a name or a file.
     pub model: String,
-    /// Which NaN counted as the same: those of the same bits, or any.
+    /// Which NaNs counted as equal: only those with the same bits, or any.
     #[serde(default)]
     pub nan: NanBits,
-    /// What was asked for.
+    /// The request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<Request>,
-    /// The runs that continued it.
+    /// The runs that continued this one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub resumed: Vec<Resumption>,
-    /// One entry an operation.
+    /// One entry per operation.
     pub operations: Vec<VerifiedOperation>,
 }
 
@@ -136,23 +137,23 @@ pub struct VerifiedOperation {
     /// The operation.
     #[schemars(with = "String")]
     pub id: OperationId,
-    /// Dots compared.
+    /// Number of dots compared.
     pub dots: u64,
-    /// Dots whose bits differ.
+    /// Number of dots whose bits differ.
     pub mismatches: u64,
-    /// Dots that are NaN of other bits than the model's and count as the same.
+    /// Number of dots that are NaNs with bits other than the model's and count as equal.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub other_nan: u64,
-    /// The first of them, made simple; rivals say what the model gives.
+    /// The first mismatches, simplified; the rivals are the model's results.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<EvidenceRecord>,
-    /// Of a shard, the blocks of dots in which something differs, ascending: `merge` counts as one run would.
+    /// Of a shard, the blocks of dots in which something differs, ascending, from which `merge` counts as one run does.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub blocks: Vec<BlockRecord>,
-    /// Why the comparison did not come to its end.
+    /// Why the comparison did not finish.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,
-    /// How long it took.
+    /// The duration.
     pub duration_ns: u64,
 }
 
@@ -173,7 +174,7 @@ pub struct BlockRecord {
 }
 
 impl VerifiedOperation {
-    /// Whether it was compared to the end, and every dot has the model's bits.
+    /// Whether the comparison finished and every dot has the model's bits.
     #[must_use]
     pub fn agrees(&self) -> bool {
         self.failed.is_none() && self.mismatches == 0
@@ -185,13 +186,13 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// The JSON Schema of identifications.
+/// Returns the JSON Schema of identifications.
 #[must_use]
 pub fn identification_schema() -> serde_json::Value {
     schemars::schema_for!(IdentificationReport).to_value()
 }
 
-/// The JSON Schema of verifications.
+/// Returns the JSON Schema of verifications.
 #[must_use]
 pub fn verification_schema() -> serde_json::Value {
     schemars::schema_for!(VerificationReport).to_value()

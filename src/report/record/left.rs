@@ -1,4 +1,4 @@
-//! What is left of an identification or a verification, and how answers are put in their places.
+//! The part of an identification or a verification that is left to do, and insertion of answers at their places.
 
 use mxprobe_api::OperationId;
 
@@ -41,7 +41,7 @@ fn unfinished<'a>(request: Option<&'a Request>, entries: &[impl Entry]) -> Optio
     Some(request?.operations.iter().filter(|id| !is_finished(id)).collect())
 }
 
-/// Replaces the entry of the same operation, else inserts it in the order of the request.
+/// Replaces the entry of the same operation, or else inserts a new one in the order of the request.
 fn put<E: Entry>(request: Option<&Request>, entries: &mut Vec<E>, new: E) {
     if let Some(old) = entries.iter_mut().find(|old| old.id() == new.id()) {
         *old = new;
@@ -55,7 +55,7 @@ fn put<E: Entry>(request: Option<&Request>, entries: &mut Vec<E>, new: E) {
 }
 
 impl IdentificationReport {
-    /// The operations that are missing, failed or were skipped; `None` if the report does not say what was asked for.
+    /// Returns the operations that are missing, failed or were skipped; `None` if the report has no request.
     #[must_use]
     pub fn unfinished(&self) -> Option<Vec<&OperationId>> {
         let mut left = unfinished(self.request.as_ref(), &self.operations)?;
@@ -64,20 +64,20 @@ impl IdentificationReport {
         Some(left)
     }
 
-    /// Adds what was learnt about an operation; replaces its earlier entry.
+    /// Adds the results of an operation, replacing an earlier entry.
     pub fn put(&mut self, new: IdentifiedOperation) {
         put(self.request.as_ref(), &mut self.operations, new);
     }
 }
 
 impl VerificationReport {
-    /// The operations that are missing, failed or were skipped; `None` if the report does not say what was asked for.
+    /// Returns the operations that are missing, failed or were skipped; `None` if the report has no request.
     #[must_use]
     pub fn unfinished(&self) -> Option<Vec<&OperationId>> {
         unfinished(self.request.as_ref(), &self.operations)
     }
 
-    /// Adds the comparison of an operation; replaces its earlier entry.
+    /// Adds the comparison of an operation, replacing an earlier entry.
     pub fn put(&mut self, new: VerifiedOperation) {
         put(self.request.as_ref(), &mut self.operations, new);
     }

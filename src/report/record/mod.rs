@@ -1,4 +1,4 @@
-//! What a report is: its types, where it comes from, and how a saved one is checked.
+//! Reports: their types, their provenance, and the check of a saved one.
 
 mod algorithms;
 mod called;

@@ -1,37 +1,37 @@
-//! What `papers` found: the types of its JSON.
+//! Results of `papers`: the types of its JSON.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Tool;
 
-/// The schema version of what `papers` found.
+/// The schema version of results of `papers`.
 pub const PAPERS_SCHEMA: &str = "mxprobe-papers/1.0";
 
-/// What papers print, and what was computed.
+/// Figures printed in papers, and the computed ones.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct PapersReport {
     /// `mxprobe-papers/MAJOR.MINOR`.
     pub schema: String,
-    /// The program that made it.
+    /// The program that made the report.
     pub tool: Tool,
     /// The device that was asked instead of the models of the papers' units.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
     /// The papers.
     pub papers: Vec<PaperRecord>,
-    /// How long it took.
+    /// The duration.
     pub duration_ns: u64,
 }
 
 /// A paper.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct PaperRecord {
-    /// The name by which it is asked for.
+    /// The name that selects the paper on the command line.
     pub name: String,
     /// Its title.
     pub title: String,
-    /// Authors, where it appeared and when.
+    /// Authors, venue and year.
     pub reference: String,
     /// Its sections, tables and figures.
     pub sections: Vec<PaperSection>,
@@ -40,67 +40,67 @@ pub struct PaperRecord {
 /// A section, a table or a figure.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct PaperSection {
-    /// `3.1.2`, `Table 3`.
+    /// The location, such as `3.1.2` or `Table 3`.
     pub place: String,
-    /// What it is about.
+    /// The subject.
     pub about: String,
-    /// Why it has no items, if it has none.
+    /// Why the list of items is empty, if it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub none: Option<String>,
-    /// What it prints.
+    /// The printed figures.
     pub items: Vec<PaperItem>,
 }
 
-/// A number that is printed, or a few that belong together.
+/// A printed number, or a few that belong together.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct PaperItem {
-    /// What was asked.
+    /// The question.
     pub asked: String,
-    /// The model of the unit that the paper asked, if it was one.
+    /// The model of the unit that the paper examined, if it examined one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unit: Option<String>,
-    /// What is printed.
+    /// The printed figure.
     pub printed: String,
-    /// What was computed; empty if nothing was.
+    /// The computed figure; empty if none was computed.
     pub computed: String,
-    /// What came of it.
+    /// The result of the comparison.
     pub verdict: Verdict,
-    /// Why it differs, or was not computed.
+    /// Why the figures differ, or none was computed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
-/// What came of computing what is printed.
+/// The result of comparing a computed figure with the printed one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// It is what is printed.
+    /// Equal to the printed figure.
     Equal,
-    /// It differs, and it is known why.
+    /// Different, for a known reason.
     Explained,
-    /// It differs.
+    /// Different.
     Differs,
-    /// The device that was asked has nothing of the kind.
+    /// The device does not support what was asked.
     Unsupported,
     /// It could not be computed.
     Failed,
 }
 
 impl PapersReport {
-    /// Every item.
+    /// Iterates over all items.
     pub fn items(&self) -> impl Iterator<Item = &PaperItem> {
         self.papers.iter().flat_map(PaperRecord::items)
     }
 }
 
 impl PaperRecord {
-    /// Every item.
+    /// Iterates over all items.
     pub fn items(&self) -> impl Iterator<Item = &PaperItem> {
         self.sections.iter().flat_map(|section| &section.items)
     }
 }
 
-/// The JSON Schema of what `papers` found.
+/// Returns the JSON Schema of results of `papers`.
 #[must_use]
 pub fn papers_schema() -> serde_json::Value {
     schemars::schema_for!(PapersReport).to_value()

@@ -1,33 +1,34 @@
-//! What a run was to ask, and the runs that went on with it.
+//! The plan of a run, and the runs that continued it.
 
 use mxprobe_api::OperationId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a run was to ask.
+/// The plan of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Plan {
-    /// The operations, in their order.
+    /// The operations, in order.
     #[schemars(with = "Vec<String>")]
     pub operations: Vec<OperationId>,
-    /// What `--op` named; all that the device has, if it named nothing.
+    /// The patterns given with `--op`; if empty, all operations of the device.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub patterns: Vec<String>,
-    /// Which findings are kept, as `--probe` named them; all, if none is named.
+    /// The probes given with `--probe`, whose findings are kept; if empty, all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub probes: Vec<String>,
-    /// Arguments of each function whose error in ulp is asked, as `--points` says; 10,000,000, if it says nothing.
+    /// The number of arguments for each function whose error in ulp is measured, as given with `--points`; 10,000,000
+    /// if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub points: Option<u64>,
 }
 
-/// A run that went on with a report.
+/// A run that continued a report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Resumption {
-    /// When, RFC 3339, UTC.
+    /// The start, as RFC 3339 in UTC.
     pub time: String,
     /// The program's version and commit.
     pub version: String,
-    /// How many operations were left.
+    /// The number of operations that were left.
     pub operations: usize,
 }

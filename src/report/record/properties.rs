@@ -1,4 +1,4 @@
-//! What `distinguish --property` found about a model: the types of its JSON.
+//! Results of `distinguish --property`: the types of its JSON.
 
 use std::collections::BTreeMap;
 
@@ -15,24 +15,25 @@ use super::{
 /// The schema version of properties of a model.
 pub const PROPERTIES_SCHEMA: &str = "mxprobe-properties/1.0";
 
-/// How a model computes an operation, over finite inputs.
+/// How a model computes an operation, for finite inputs.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct PropertiesReport {
     /// `mxprobe-properties/MAJOR.MINOR`.
     pub schema: String,
-    /// The program that made it.
+    /// The program that made the report.
     pub tool: Tool,
     /// The model: a name or a file.
     pub model: String,
     /// The operation.
     #[schemars(with = "String")]
     pub operation: OperationId,
-    /// Ranges of exponents, both ends included, by input: `a`, `b`, `c`. An input without one may have any.
+    /// Ranges of exponents, both ends inclusive, by input: `a`, `b`, `c`. An input without a range may have any
+    /// exponent.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub exponents: BTreeMap<String, [i32; 2]>,
-    /// The properties that were asked for.
+    /// The requested properties.
     pub properties: Vec<PropertyRecord>,
-    /// How long it took.
+    /// The duration.
     pub duration_ns: u64,
 }
 
@@ -43,30 +44,30 @@ pub struct PropertyRecord {
     pub property: String,
     /// The question.
     pub question: String,
-    /// What the model does, in words.
+    /// The model's behaviour, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
     /// Why it does not apply to the operation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub does_not_apply: Option<String>,
-    /// Dots that show it. d is what the model gives, the rivals are what each other answer would give.
+    /// Dots that show it. d is the model's result, the rivals are the results of each other answer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<EvidenceRecord>,
-    /// Each other answer.
+    /// The other answers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub alternatives: Vec<AlternativeRecord>,
-    /// How long it took.
+    /// The duration.
     pub duration_ns: u64,
 }
 
 /// Another answer to a question.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct AlternativeRecord {
-    /// What would be otherwise.
+    /// The difference from the model.
     pub alternative: String,
-    /// Whether a dot tells it from the model.
+    /// Whether a dot distinguishes it from the model.
     pub verdict: DistinctionVerdict,
-    /// Which of the evidence shows it, counted from 0.
+    /// The index, from 0, of the evidence that shows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence: Option<u64>,
     /// Why no dot can show it.
@@ -77,7 +78,7 @@ pub struct AlternativeRecord {
     pub reason: Option<String>,
 }
 
-/// The JSON Schema of properties of a model.
+/// Returns the JSON Schema of properties of a model.
 #[must_use]
 pub fn properties_schema() -> serde_json::Value {
     schemars::schema_for!(PropertiesReport).to_value()

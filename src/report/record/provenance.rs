@@ -1,4 +1,4 @@
-//! Where a report comes from: the program, the time, the machine. No host name, no user name.
+//! The provenance of a report: the program, the time, the machine. No host name, no user name.
 
 use std::{collections::BTreeMap, env, fs, time::Instant};
 
@@ -13,9 +13,9 @@ use crate::clock;
 pub struct Tool {
     /// `mxprobe`.
     pub name: String,
-    /// Its version.
+    /// The program's version.
     pub version: String,
-    /// The commit it was built from, where it was built from a repository.
+    /// The commit it was built from, if it was built from a repository.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
     /// Whether files differed from that commit.
@@ -25,18 +25,18 @@ pub struct Tool {
     pub target: String,
     /// The compiler.
     pub rustc: String,
-    /// The backends that it was built with.
+    /// The backends with which it was built.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub backends: Vec<String>,
-    /// The arguments it was called with, without the program.
+    /// The arguments with which it was called, without the program.
     pub arguments: Vec<String>,
-    /// The seed of random inputs, in hex, where any were used.
+    /// The seed of random inputs, in hexadecimal, if any were used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<String>,
 }
 
 impl Tool {
-    /// This program, called with these arguments; of a path the last part is kept.
+    /// Describes this program, called with these arguments; paths are shortened to their last part.
     #[must_use]
     pub fn this(arguments: Vec<String>) -> Self {
         Self {
@@ -53,7 +53,7 @@ impl Tool {
     }
 }
 
-/// The backends of this build, each a feature of its name; models are always there.
+/// Lists the backends of this build, each a feature of the same name; models are always included.
 fn backends() -> Vec<String> {
     let built = [
         ("cpu", cfg!(feature = "cpu")),
@@ -65,7 +65,7 @@ fn backends() -> Vec<String> {
     built.into_iter().filter(|(_, is_built)| *is_built).map(|(name, _)| name.to_owned()).collect()
 }
 
-/// The version, and the commit it was built from where that is known: `0.1.0 (189a911d2c3b, with local changes)`.
+/// Returns the version, and the commit it was built from if that is known: `0.1.0 (189a911d2c3b, with local changes)`.
 #[must_use]
 pub fn build_version() -> String {
     let tool = Tool::this(Vec::new());
@@ -73,7 +73,7 @@ pub fn build_version() -> String {
 }
 
 impl Tool {
-    /// The version, and the commit where that is known.
+    /// Returns the version, and the commit if that is known.
     #[must_use]
     pub fn version_and_commit(&self) -> String {
         match (&self.commit, self.dirty) {
@@ -87,64 +87,66 @@ impl Tool {
 /// When a report was made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Time {
-    /// The start, RFC 3339, UTC.
+    /// The start, as RFC 3339 in UTC.
     pub start: String,
-    /// When the last finding was written, RFC 3339, UTC.
+    /// When the last finding was written, as RFC 3339 in UTC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<String>,
-    /// From the start to the last finding, discovery not included; of a run that was resumed, that of all its parts.
+    /// The time from the start to the last finding, without discovery; for a resumed run, the total of all its parts.
     pub duration_ns: u64,
-    /// The run was interrupted, or is not over: operations are missing.
+    /// Whether operations are missing, because the run was interrupted or is not over.
     pub interrupted: bool,
 }
 
 impl Time {
-    /// A time that starts now, and is not over.
+    /// Returns a time that starts now and is not over.
     #[must_use]
     pub fn starting() -> Self {
         Self { start: now(), end: None, duration_ns: 0, interrupted: true }
     }
 
-    /// Sets the end to now, and the duration to what has passed since `start`, and `before_ns` that earlier parts of the run took.
+    /// Sets the end to now, and the duration to the time since `start` plus the `before_ns` of earlier parts of the
+    /// run.
     pub fn elapsed_since(&mut self, start: Instant, before_ns: u64) {
         self.duration_ns = before_ns.saturating_add(clock::elapsed_ns(start));
         self.end = Some(now());
     }
 }
 
-/// The present moment, RFC 3339 to the second, UTC; the one that `SOURCE_DATE_EPOCH` fixes, if it is set.
+/// Returns the current time, or the one that `SOURCE_DATE_EPOCH` fixes, as RFC 3339 to the second in UTC.
 #[must_use]
 pub fn now() -> String {
     clock::now()
 }
 
-/// The machine that a report was made on, as far as it matters for results.
+/// The machine on which a report was made, as far as it matters for results.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Host {
     /// The operating system and its version.
     pub os: String,
-    /// The kernel's version, where the system tells.
+    /// The kernel's version, if the system reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,
-    /// The CPU's model, where the system tells.
+    /// The CPU's model, if the system reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu: Option<String>,
-    /// How many CPUs this process may use.
+    /// The number of CPUs that this process may use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpus: Option<u32>,
-    /// Memory, where the system tells.
+    /// The memory, if the system reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
-    /// Whether the CPU says that this is a virtual machine, where the system tells.
+    /// Whether the CPU reports that this is a virtual machine, if the system provides this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub virtual_machine: Option<bool>,
-    /// The variables of the environment that were set and change what drivers or this program do; of a
-    /// path the last part.
+    /// The environment variables that were set and affect drivers or this program; paths are shortened to their last
+    /// part.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub environment: BTreeMap<String, String>,
 }
 
-/// The variables that a report names where they are set. A list of whole names, as others that begin so hold secrets.
+/// The environment variables that a report includes if they are set. A list of whole names, since others with the same
+/// prefix may hold secrets.
 const VARIABLES: [&str; 41] = [
     "ACO_DEBUG",
     "ANV_DEBUG",
@@ -189,11 +191,12 @@ const VARIABLES: [&str; 41] = [
     "VK_LOADER_LAYERS_ENABLE",
 ];
 
-/// The property under which a report has the digest of a device's UUID, in place of the property `device_uuid`.
+/// The property for the digest of a device's UUID, which replaces the property `device_uuid`.
 pub(in crate::report) const UUID_DIGEST: &str = "device_uuid_sha256";
 
-/// What a report shows of a device's properties: of its UUID, which is a serial number on some devices, half of a SHA-256,
-/// which tells as well whether two are the same. A UUID of zeros is none, and left out.
+/// Returns a device's properties in the form that reports publish: the UUID, a serial number on some devices, is
+/// replaced by half of its SHA-256, which identifies a device equally well. A UUID of zeros is meaningless, and
+/// omitted.
 pub(super) fn published(properties: &BTreeMap<String, String>) -> BTreeMap<String, String> {
     let mut published = properties.clone();
     if let Some(uuid) = published.remove("device_uuid")
@@ -206,11 +209,11 @@ pub(super) fn published(properties: &BTreeMap<String, String>) -> BTreeMap<Strin
     published
 }
 
-/// What the system said of the device before the first question and after the last, by names that say the unit. A reading
-/// that it does not offer is missing.
+/// The system's readings for the device before the first question and after the last, by names that include the unit. A
+/// reading that the system does not offer is missing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Conditions {
-    /// Before the first question; of a run that was resumed, that of its first part.
+    /// Before the first question; for a resumed run, that of its first part.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub start: BTreeMap<String, String>,
     /// After the last question.
@@ -219,7 +222,7 @@ pub struct Conditions {
 }
 
 impl Conditions {
-    /// Whether the system said nothing.
+    /// Whether both sets of readings are empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.start.is_empty() && self.end.is_empty()
@@ -227,7 +230,7 @@ impl Conditions {
 }
 
 impl Host {
-    /// This machine.
+    /// Describes this machine.
     #[must_use]
     pub fn this() -> Self {
         let read = |path: &str| fs::read_to_string(path).ok();
@@ -250,13 +253,14 @@ impl Host {
     }
 }
 
-/// Those of [`VARIABLES`] that have a value; of a path the last part, as directories name users and machines.
+/// Returns those of [`VARIABLES`] that have a value; paths are shortened to their last part, as directories name users
+/// and machines.
 fn environment(variable: impl Fn(&str) -> Option<String>) -> BTreeMap<String, String> {
     let value = |name| Some(without_directories(&variable(name)?));
     VARIABLES.into_iter().filter_map(|name| Some((name.to_owned(), value(name)?))).collect()
 }
 
-/// A text in which of each path the last part stands.
+/// Shortens every path in a text to its last part.
 pub(super) fn without_directories(text: &str) -> String {
     let shown = |part: &str| match part.rfind(['/', '\\']) {
         Some(at) => format!("…{}", &part[at..]),
@@ -265,7 +269,7 @@ pub(super) fn without_directories(text: &str) -> String {
     text.split_inclusive([':', ';', '=', ' ']).map(shown).collect()
 }
 
-/// The value of the first line `name : value`.
+/// Returns the value of the first line `name : value`.
 fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     text.lines().find_map(|line| {
         let (key, value) = line.split_once(':')?;
@@ -316,7 +320,7 @@ mod tests {
     #[test]
     fn a_uuid_is_published_as_a_digest() {
         let of = |uuid: &str| published(&BTreeMap::from([("device_uuid".to_owned(), uuid.to_owned())]));
-        // The beginning of what sha256sum says of these 32 letters.
+        // The first half of the output of sha256sum for these 32 letters.
         let digest = "5947d7c33d783f94b3b4c1a96ebc8991";
         assert_eq!(of("00112233445566778899aabbccddeeff"), BTreeMap::from([(UUID_DIGEST.into(), digest.into())]));
         assert!(of("00000000000000000000000000000000").is_empty());

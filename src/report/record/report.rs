@@ -1,4 +1,4 @@
-//! A report and a listing: what one run learnt about a device, and what there is.
+//! Reports and listings: the results of one run on a device, and the devices that exist.
 
 use std::collections::BTreeMap;
 
@@ -13,44 +13,44 @@ use super::{
     summary::Summary,
 };
 
-/// The schema version a report carries: a reader ignores unknown keys of the same major version.
+/// The schema version of a report: readers ignore unknown keys of the same major version.
 pub const SCHEMA: &str = "mxprobe-report/1.4";
 
-/// Everything one run learnt about one device.
+/// Everything that one run learnt about one device.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Report {
     /// `mxprobe-report/MAJOR.MINOR`.
     pub schema: String,
-    /// The program that made it.
+    /// The program that made the report.
     pub tool: Tool,
-    /// When it was made.
+    /// When the report was made.
     pub time: Time,
-    /// The machine it was made on.
+    /// The machine on which the report was made.
     pub host: Host,
     /// The device.
     pub device: DeviceRecord,
-    /// What a reader has to know before the findings: that a model stood in for a device.
+    /// Notes to read before the findings, such as that a model stood in for a device.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// Clocks, temperature and power of the device, where the system tells them.
+    /// Clocks, temperature and power of the device, if the system provides them.
     #[serde(default, skip_serializing_if = "Conditions::is_empty")]
     pub conditions: Conditions,
-    /// What the run was to ask; without it the run cannot be resumed.
+    /// The plan of the run; without it, the run cannot be resumed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<Plan>,
-    /// The runs that went on with this report, in their order.
+    /// The runs that continued this report, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub resumed: Vec<Resumption>,
-    /// What was listed or looked for and could not be used.
+    /// Devices and operations that were listed or searched for and could not be used.
     pub refusals: Vec<RefusalRecord>,
-    /// What was learnt at a glance.
+    /// A summary of the findings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<Summary>,
-    /// What was learnt, one entry an operation.
+    /// The findings, one entry per operation.
     pub operations: Vec<OperationReport>,
 }
 
-/// What stands behind a device.
+/// Whether a device is hardware, software or a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -62,38 +62,38 @@ pub enum Kind {
     Model,
 }
 
-/// Who a device is.
+/// The identity of a device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DeviceRecord {
     /// `cpu`, `vulkan`, `sim`, …
     pub backend: String,
-    /// What selected it in this run; an index may move between boots.
+    /// The selector used in this run; an index may change between boots.
     pub selector: String,
-    /// Its name for people.
+    /// The name for people.
     pub name: String,
-    /// Its name for programs, the same on every machine.
+    /// The name for programs, the same on every machine.
     pub fingerprint: String,
     /// Hardware, software or model.
     pub kind: Kind,
-    /// A double of the device, made for tests, answered: nothing was measured.
+    /// Whether a double of the device, made for tests, answered: nothing was measured.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub emulated: bool,
     /// Other selectors.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub aliases: Vec<String>,
-    /// The driver, where one stands between.
+    /// The driver, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub driver: Option<DriverRecord>,
-    /// What else is known of it.
+    /// Other known properties.
     pub properties: BTreeMap<String, String>,
 }
 
 /// The driver that reaches a device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DriverRecord {
-    /// Its name.
+    /// The driver's name.
     pub name: String,
-    /// Its version.
+    /// The driver's version.
     pub version: String,
     /// The version of the API it offers.
     pub api_version: String,
@@ -102,29 +102,29 @@ pub struct DriverRecord {
 /// Something that could not be used.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RefusalRecord {
-    /// What.
+    /// The thing that could not be used.
     pub what: String,
-    /// Why not.
+    /// The reason.
     pub reason: String,
-    /// A fact and an action for a person.
+    /// A fact and an action, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub help: Option<String>,
 }
 
-/// What `list --json` prints.
+/// The output of `list --json`.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Listing {
     /// `mxprobe-list/MAJOR.MINOR`.
     pub schema: String,
-    /// The program that made it.
+    /// The program that made the listing.
     pub tool: Tool,
-    /// The devices that can be used.
+    /// The usable devices.
     pub devices: Vec<ListedDevice>,
-    /// What was found or looked for and cannot be used.
+    /// Devices that were found or searched for and cannot be used.
     pub refusals: Vec<RefusalRecord>,
 }
 
-/// A device and what it claims.
+/// A device and the operations it offers.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ListedDevice {
     /// The device.
@@ -132,10 +132,10 @@ pub struct ListedDevice {
     pub device: DeviceRecord,
     /// Its operations.
     pub operations: Vec<OperationRecord>,
-    /// Its scalar arithmetic, as it stands in reports.
+    /// The device's scalar arithmetic, in the form that reports use.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scalars: Vec<OperationRecord>,
-    /// What it lists and cannot be used.
+    /// Operations that the device lists but that cannot be used.
     pub refusals: Vec<RefusalRecord>,
 }
 
@@ -172,13 +172,13 @@ impl From<&Refusal> for RefusalRecord {
     }
 }
 
-/// The JSON Schema of reports.
+/// Returns the JSON Schema of reports.
 #[must_use]
 pub fn schema() -> serde_json::Value {
     schemars::schema_for!(Report).to_value()
 }
 
-/// The JSON Schema of listings.
+/// Returns the JSON Schema of listings.
 #[must_use]
 pub fn list_schema() -> serde_json::Value {
     schemars::schema_for!(Listing).to_value()

@@ -1,4 +1,4 @@
-//! What `identify` and `verify` were asked for.
+//! The request of `identify` and `verify`.
 
 use mxprobe_api::OperationId;
 use schemars::JsonSchema;
@@ -7,10 +7,10 @@ use sha2::{Digest, Sha256};
 
 use crate::shard::Shard;
 
-/// What `identify` or `verify` was asked for, so that `--resume` continues with the same operations and inputs.
+/// The request of `identify` or `verify`, so that `--resume` continues with the same operations and inputs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Request {
-    /// The operations, in their order.
+    /// The operations, in order.
     #[schemars(with = "Vec<String>")]
     pub operations: Vec<OperationId>,
     /// The seed of the inputs.
@@ -19,7 +19,7 @@ pub struct Request {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub shard: Option<Shard>,
-    /// `verify`: dots of each operation, at the least.
+    /// `verify`: minimum number of dots of each operation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
     /// `verify`: the SHA-256 of the model as `Model::to_toml` writes it.
@@ -31,7 +31,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// Operations, and the seed of their inputs.
+    /// Builds a request from operations and the seed of their inputs.
     pub fn new(operations: impl IntoIterator<Item = OperationId>, seed: u64) -> Self {
         Self {
             operations: operations.into_iter().collect(),
@@ -49,7 +49,7 @@ impl Request {
         self.operations.iter().enumerate().filter(move |(at, _)| has(*at)).map(|(_, id)| id)
     }
 
-    /// The SHA-256 of a text, in hex.
+    /// Returns the SHA-256 of a text, in hexadecimal.
     #[must_use]
     pub fn digest(text: &str) -> String {
         Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()

@@ -59,7 +59,7 @@ pub struct ScreenShard {
     pub devices: u64,
 }
 
-/// What a screen says about a device.
+/// The verdict of a screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Health {
@@ -193,7 +193,7 @@ pub struct ScreenedUnit {
 /// Wrong bits: their places and examples.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WrongRecord {
-    /// What all wrong words have in common, as in `core 1`, `lane 5`, `bit 3`.
+    /// The places that all wrong words have in common, as in `core 1`, `lane 5`, `bit 3`.
     pub place: Vec<String>,
     /// Blocks with a wrong digest.
     pub blocks: u64,

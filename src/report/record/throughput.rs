@@ -1,4 +1,4 @@
-//! What `bench` measured: the types of its JSON, from which its views are made.
+//! Results of `bench`: the types of its JSON, from which its views are made.
 
 use mxprobe_api::OperationId;
 use schemars::JsonSchema;
@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 use super::{DeviceRecord, Host, Time, Tool};
 use crate::findings::Outcome;
 
-/// The schema version of a measurement of throughput.
+/// The schema version of throughput measurements.
 pub const BENCH_SCHEMA: &str = "mxprobe-bench/1.1";
 
-/// A spread above this, in percent, is a warning: samples of a device that nothing disturbs differ by a few percent, and
-/// a rate whose samples differ by a fifth depends on which of them is looked at.
+/// The spread, in percent, above which a measurement gets a warning: the samples of an undisturbed device differ by a
+/// few percent, and a rate whose samples differ by a fifth depends on which sample is taken.
 pub const SPREAD_LIMIT_PERCENT: f64 = 20.0;
 
-/// The fewest samples behind a number.
+/// The minimum number of samples behind a rate.
 pub const FEWEST_SAMPLES: u64 = 7;
 
 /// The throughput of one device.
@@ -22,24 +22,25 @@ pub const FEWEST_SAMPLES: u64 = 7;
 pub struct BenchReport {
     /// `mxprobe-bench/MAJOR.MINOR`.
     pub schema: String,
-    /// The program that made it.
+    /// The program that made the file.
     pub tool: Tool,
-    /// When it was made.
+    /// When the file was made.
     pub time: Time,
-    /// The machine it was made on.
+    /// The machine on which the file was made.
     pub host: Host,
     /// The device.
     pub device: DeviceRecord,
-    /// How it was measured.
+    /// The settings of the measurement.
     pub settings: BenchSettings,
-    /// The operations whose samples differ by more than 20 percent of the median, longest less shortest, one sentence each.
+    /// One sentence for each operation whose samples differ, longest minus shortest, by more than 20 percent of the
+    /// median.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
-    /// One entry an operation; the scalar units beside the matrix units first.
+    /// One entry per operation; the scalar units next to the matrix units come first.
     pub operations: Vec<Throughput>,
 }
 
-/// What elements are drawn from.
+/// The distribution that elements are drawn from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Data {
@@ -47,18 +48,18 @@ pub enum Data {
     Random,
     /// −1, 0 and 1.
     Small,
-    /// +0: fewer wires switch, and some devices run faster than with anything else.
+    /// +0: fewer wires switch, so some devices run faster than with other data.
     Zeros,
 }
 
-/// How throughput was measured.
+/// The settings of a throughput measurement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BenchSettings {
-    /// What elements were drawn from.
+    /// The distribution that elements were drawn from.
     pub data: Data,
-    /// What a sample was to take.
+    /// The intended duration of a sample.
     pub sample_ns: u64,
-    /// Samples behind each number.
+    /// The number of samples behind each rate.
     pub samples: u64,
     /// The seed of the elements.
     pub seed: u64,
@@ -67,40 +68,40 @@ pub struct BenchSettings {
 /// The throughput of one operation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Throughput {
-    /// The operation; the family `fma` is the scalar units beside the matrix units.
+    /// The operation; the family `fma` denotes the scalar units next to the matrix units.
     #[schemars(with = "String")]
     pub id: OperationId,
-    /// The instruction or call behind it, where it is known.
+    /// The instruction or call behind it, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instruction: Option<String>,
-    /// It is no operation of a matrix unit, but what those are held against.
+    /// Whether this is not an operation of a matrix unit but the yardstick for those.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub yardstick: bool,
-    /// How the measurement ended.
+    /// The outcome of the measurement.
     pub outcome: Outcome,
-    /// Why it is not `measured`.
+    /// Why the outcome is not `measured`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// What was measured: on one unit of the device, and on all.
+    /// The measurements: on one unit of the device, and on all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub runs: Vec<ThroughputRun>,
-    /// It runs on other units than the matrix unit; absent where nothing tells.
+    /// Whether it runs on units other than the matrix unit; absent if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub emulated: Option<bool>,
-    /// What tells, in words.
+    /// The evidence for `emulated`, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub emulation: Option<String>,
-    /// The best rate of all units over that of the first yardstick.
+    /// The best rate of all units divided by that of the first yardstick.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ratio_to_yardstick: Option<f64>,
-    /// What the vendor promises, where that is known.
+    /// The vendor's peak, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak: Option<Peak>,
-    /// How long it took to measure.
+    /// The duration of the measurement.
     pub duration_ns: u64,
 }
 
-/// How much of a device worked.
+/// The part of a device that worked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Units {
@@ -110,81 +111,81 @@ pub enum Units {
     All,
 }
 
-/// Which clock measured.
+/// The clock that took the time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum TimedBy {
     /// The device's own timestamps.
     Device,
-    /// The host's clock: starting the work is in it.
+    /// The host's clock: the time includes launching the work.
     Host,
 }
 
 /// The samples of one operation on one unit or on all.
 ///
-/// A multiplication and an addition are two FLOP, of integers too.
+/// A multiplication and an addition count as two FLOP, also for integers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ThroughputRun {
-    /// How much of the device worked.
+    /// The part of the device that worked.
     pub span: Units,
-    /// Units that worked, where they can be counted.
+    /// The number of units that worked, if it can be determined.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub units: Option<u32>,
-    /// What a unit is: `core`, `multiprocessor`.
+    /// The name of a unit: `core`, `multiprocessor`.
     pub unit: String,
-    /// Which clock measured.
+    /// The clock that took the time.
     pub clock: TimedBy,
-    /// Independent chains of multiply-adds that ran at once.
+    /// The number of independent chains of multiply-adds that ran concurrently.
     pub chains: u64,
-    /// Multiply-adds in each of them, in a row.
+    /// The number of consecutive multiply-adds in each chain.
     pub steps: u64,
-    /// Samples.
+    /// The number of samples.
     pub samples: u64,
     /// The shortest sample.
     pub best_ns: f64,
-    /// The middle of the samples.
+    /// The median of the samples.
     pub median_ns: f64,
-    /// The longest sample less the shortest, in percent of the middle.
+    /// The longest sample minus the shortest, in percent of the median.
     pub spread_percent: f64,
     /// The rate of the shortest sample.
     pub flop_per_s_best: f64,
-    /// The rate of the middle of the samples.
+    /// The rate of the median sample.
     pub flop_per_s_median: f64,
-    /// Cycles a second while the shortest sample ran, where they can be measured.
+    /// Cycles per second while the shortest sample ran, if they can be measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub frequency_hz: Option<f64>,
-    /// The best rate over frequency and units.
+    /// The best rate divided by frequency and units.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flop_per_cycle_and_unit: Option<f64>,
 }
 
-/// What the vendor promises of an operation.
+/// The vendor's peak rate for an operation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Peak {
-    /// The rate of all units, dense.
+    /// The dense rate of all units.
     pub flop_per_s: f64,
-    /// The best rate measured over it.
+    /// The best measured rate divided by `flop_per_s`.
     pub ratio: f64,
-    /// Who says so.
+    /// The source of the figure.
     pub source: String,
-    /// The same of one unit in one cycle, where that is known and cycles were counted: the clock has no part in it.
+    /// The peak of one unit in one cycle, if it is known and cycles were counted: independent of the clock frequency.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub per_cycle: Option<CyclePeak>,
 }
 
-/// What the vendor promises of one unit in one cycle.
+/// The vendor's peak rate for one unit in one cycle.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CyclePeak {
-    /// The rate of one unit, dense.
+    /// The dense rate of one unit.
     pub flop_per_cycle_and_unit: f64,
-    /// The best rate measured over it.
+    /// The best measured rate divided by `flop_per_cycle_and_unit`.
     pub ratio: f64,
-    /// Who says so.
+    /// The source of the figure.
     pub source: String,
 }
 
 impl Peak {
-    /// Who says so, of the device and of a unit.
+    /// The sources of the peaks of the device and of a unit.
     pub(in crate::report) fn sources(&self) -> impl Iterator<Item = &str> {
         let of_unit = self.per_cycle.iter().map(|peak| peak.source.as_str());
         std::iter::once(self.source.as_str()).chain(of_unit)
@@ -192,7 +193,7 @@ impl Peak {
 }
 
 impl Throughput {
-    /// An operation of which nothing was measured, and why.
+    /// An operation without measurements, and the reason.
     #[must_use]
     pub fn without(id: OperationId, outcome: Outcome, reason: impl Into<String>) -> Self {
         Self {
@@ -210,13 +211,13 @@ impl Throughput {
         }
     }
 
-    /// The samples of one unit, or of all.
+    /// Returns the samples of one unit, or of all.
     #[must_use]
     pub fn run(&self, span: Units) -> Option<&ThroughputRun> {
         self.runs.iter().find(|run| run.span == span)
     }
 
-    /// The best rate there is: of all units, else of one.
+    /// Returns the best available rate: that of all units, or else of one.
     #[must_use]
     pub fn best(&self) -> Option<&ThroughputRun> {
         self.run(Units::All).or_else(|| self.run(Units::One))
@@ -224,23 +225,26 @@ impl Throughput {
 }
 
 impl BenchReport {
-    /// What is wrong with it beyond what its schema can say, as paths and reasons: an operation that stands twice; a
-    /// measurement without numbers, or numbers without a measurement; numbers that cannot be.
+    /// Returns the problems that the schema cannot express, as paths and reasons: duplicate operations; a measurement
+    /// without numbers, or numbers without a measurement; impossible numbers.
     pub(super) fn problems(&self) -> Vec<(String, String)> {
         let mut problems = Vec::new();
         for (at, found) in self.operations.iter().enumerate() {
             let path = format!("operations[{at}]");
             if self.operations[..at].iter().any(|before| before.id == found.id) {
-                problems.push((format!("{path}.id"), format!("`{}` stands there twice", found.id)));
+                problems.push((format!("{path}.id"), format!("`{}` appears twice", found.id)));
             }
             let is_measured = found.outcome == Outcome::Measured;
             if is_measured == found.runs.is_empty() {
-                let words =
-                    if is_measured { "it is empty, and the outcome is measured" } else { "there is nothing measured" };
+                let words = if is_measured {
+                    "it is empty, but the outcome is measured"
+                } else {
+                    "it is not empty, but nothing was measured"
+                };
                 problems.push((format!("{path}.runs"), words.to_owned()));
             }
             if is_measured == found.reason.is_some() {
-                let words = if is_measured { "what was measured needs none" } else { "it is missing" };
+                let words = if is_measured { "it is present, but the outcome is measured" } else { "it is missing" };
                 problems.push((format!("{path}.reason"), words.to_owned()));
             }
             for (run_at, run) in found.runs.iter().enumerate() {
@@ -253,13 +257,13 @@ impl BenchReport {
 }
 
 impl ThroughputRun {
-    /// Whether its samples differ by more than [`SPREAD_LIMIT_PERCENT`].
+    /// Whether the samples differ by more than [`SPREAD_LIMIT_PERCENT`].
     #[must_use]
     pub fn is_unsteady(&self) -> bool {
         self.spread_percent > SPREAD_LIMIT_PERCENT
     }
 
-    /// The first number that cannot be.
+    /// Returns the first impossible number, as field and reason.
     fn problem(&self) -> Option<(&'static str, String)> {
         let positive = [
             ("best_ns", self.best_ns),
@@ -282,7 +286,7 @@ impl ThroughputRun {
     }
 }
 
-/// The JSON Schema of measurements of throughput.
+/// Returns the JSON Schema of throughput measurements.
 #[must_use]
 pub fn bench_schema() -> serde_json::Value {
     schemars::schema_for!(BenchReport).to_value()

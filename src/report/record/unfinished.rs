@@ -1,4 +1,4 @@
-//! What of a run's plan is left to ask, and how answers are put in their places.
+//! The part of a run's plan that is left to ask, and insertion of answers at their places.
 
 use mxprobe_api::OperationId;
 
@@ -8,11 +8,11 @@ use super::{
 };
 use crate::findings::Outcome;
 
-/// The name of the finding that stands in for all others where the probes of an operation did not come to their end.
+/// The name of the finding that replaces all others if the probes of an operation did not finish.
 pub const EXECUTION: &str = "execution";
 
 impl OperationReport {
-    /// Of an operation whose probes never came to their end: how that ended, and why.
+    /// Builds the report of an operation whose probes did not finish, from the outcome and the reason.
     #[must_use]
     pub fn without_answer(operation: &OperationRecord, outcome: Outcome, reason: &str) -> Self {
         Self {
@@ -31,7 +31,7 @@ impl OperationReport {
         }
     }
 
-    /// Whether its probes came to their end, and the device did not fail.
+    /// Whether its probes finished and the device did not fail.
     #[must_use]
     pub fn is_finished(&self) -> bool {
         self.findings.iter().all(|finding| finding.outcome != Outcome::Failed && finding.probe != EXECUTION)
@@ -43,8 +43,8 @@ impl OperationReport {
 }
 
 impl Report {
-    /// The operations that were to be asked and are missing, failed or were skipped as a whole; `None` where the report
-    /// does not say what was to be asked.
+    /// Returns the planned operations that are missing, failed or were skipped as a whole; `None` if the report has no
+    /// plan.
     #[must_use]
     pub fn unfinished(&self) -> Option<Vec<&OperationId>> {
         let is_finished =
@@ -53,8 +53,8 @@ impl Report {
         Some(plan.operations.iter().filter(|id| !is_finished(id)).collect())
     }
 
-    /// Adds what was learnt about an operation, at its place in the plan. What was learnt of it before gives way, unless
-    /// more was measured then.
+    /// Inserts the results of an operation at its place in the plan. They replace earlier results of that operation,
+    /// unless they are unfinished and measured less.
     pub fn put(&mut self, new: OperationReport) {
         self.summary = None;
         if let Some(old) = self.operations.iter_mut().find(|old| old.operation.id == new.operation.id) {
@@ -133,7 +133,7 @@ mod tests {
         report.put(of(IDS[0], &[]));
         report.put(of(IDS[1], &[Measured, Failed]));
         let order: Vec<String> = report.operations.iter().map(|known| known.operation.id.to_string()).collect();
-        assert_eq!(order, IDS, "each stands where the plan has it");
+        assert_eq!(order, IDS, "each is at its place in the plan");
         let left: Vec<String> = report.unfinished().unwrap().iter().map(ToString::to_string).collect();
         assert_eq!(left, IDS[..2]);
     }

@@ -1,4 +1,4 @@
-//! JSON in which no key stands twice: a reader would take one of the values, and nobody knows which.
+//! JSON without duplicate keys: with duplicates, different readers would silently take different values.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use serde::{
 };
 use serde_json::{Map, Number, Value};
 
-/// A value of which every object has each key once.
+/// A value in which every object has each key only once.
 pub(super) struct Unique(pub(super) Value);
 
 impl<'de> Deserialize<'de> for Unique {
@@ -19,7 +19,7 @@ impl<'de> Deserialize<'de> for Unique {
 
 struct Whole;
 
-/// Values that are taken as they come.
+/// Scalars, converted without change.
 macro_rules! scalars {
     ($($name:ident: $type:ty),*) => {
         $(fn $name<E: Error>(self, value: $type) -> Result<Value, E> {
@@ -57,7 +57,7 @@ impl<'de> Visitor<'de> for Whole {
         let mut object = Map::new();
         while let Some(key) = entries.next_key::<String>()? {
             if object.contains_key(&key) {
-                return Err(Error::custom(format!("the key `{key}` stands twice in one object")));
+                return Err(Error::custom(format!("the key `{key}` appears twice in one object")));
             }
             let Unique(value) = entries.next_value()?;
             object.insert(key, value);
@@ -77,6 +77,6 @@ mod tests {
             assert_eq!(serde_json::from_str::<Unique>(text).unwrap().0, plain, "{text}");
         }
         let error = serde_json::from_str::<Unique>("[{\"a\":{\"k\":1,\n\"\\u006b\":1}}]").err().unwrap().to_string();
-        assert_eq!(error, "the key `k` stands twice in one object at line 2 column 8");
+        assert_eq!(error, "the key `k` appears twice in one object at line 2 column 8");
     }
 }

@@ -1,11 +1,11 @@
-//! What a row says, read from the findings of an operation, and whether two operations can share it.
+//! Rows of a summary, read from the findings of an operation, and whether two operations can share one.
 
 use serde_json::Value;
 
 use super::class;
 use crate::report::record::{AtOnce, BitsKept, OperationReport, SummaryRow};
 
-/// The row of one operation.
+/// Builds the row of one operation.
 pub(super) fn row(report: &OperationReport) -> SummaryRow {
     let id = &report.operation.id;
     let value = |probe: &str| report.finding(probe)?.value.as_ref();
@@ -39,7 +39,8 @@ fn number(value: Option<&Value>) -> Option<u32> {
     value?.as_u64()?.try_into().ok()
 }
 
-/// `alignment.fraction_bits`: a number, exact sums that are then rounded, or no loss as far as was seen.
+/// Parses `alignment.fraction_bits`: a number, exact sums that are then rounded, or no loss as far as could be
+/// observed.
 fn bits_kept(value: &Value) -> Option<BitsKept> {
     if let Some(bits) = number(Some(value)) {
         return Some(BitsKept::Bits(bits));
@@ -51,28 +52,28 @@ fn bits_kept(value: &Value) -> Option<BitsKept> {
 }
 
 impl SummaryRow {
-    /// How many answers are known.
+    /// Counts the known answers.
     pub(super) fn known(&self) -> usize {
         let kept = matches!(self.bits_kept, Some(BitsKept::Bits(_) | BitsKept::Exact));
         let words = [&self.dropped, &self.rounding, &self.overflow];
         usize::from(kept) + words.iter().filter(|word| word.is_some()).count()
     }
 
-    /// Where the kinds of inputs stand in tables.
+    /// Returns the sort key of the row's inputs in tables.
     #[must_use]
     pub fn place(&self) -> impl Ord {
         self.inputs.first().map(|kind| class::place(kind))
     }
 
-    /// Whether these are shapes that add one product at a time, where others of the same inputs add several: as scalar
-    /// instructions do in place of the matrix unit. Not what a reader looks for first.
+    /// Whether these are shapes that add one product at a time although others with the same inputs add several, as
+    /// scalar instructions do in place of the matrix unit. Readers do not look for these first.
     #[must_use]
     pub fn is_minor(&self) -> bool {
         self.shape.is_some() && self.products_at_once == Some(AtOnce::Products(1))
     }
 
-    /// Whether no answer contradicts: an answer that is missing on one side is that of the other. k may limit how many products
-    /// are added at once, which is no contradiction.
+    /// Whether no answers contradict each other: an answer that one side lacks is taken from the other. The number of
+    /// products added at once may be limited by k, so it is not compared.
     pub(super) fn is_compatible(&self, other: &Self) -> bool {
         fn agree<T: PartialEq>(left: Option<&T>, right: Option<&T>) -> bool {
             left.zip(right).is_none_or(|(left, right)| left == right)
@@ -91,7 +92,7 @@ impl SummaryRow {
             && agree(self.rounded_to_bits.as_ref(), other.rounded_to_bits.as_ref())
     }
 
-    /// Whether all answers are the same, but for how many products are added at once.
+    /// Whether all answers are the same, except for the number of products added at once.
     pub(super) fn is_equal_but_for_grouping(&self, other: &Self) -> bool {
         self.bits_kept == other.bits_kept
             && self.dropped == other.dropped
@@ -101,7 +102,7 @@ impl SummaryRow {
             && self.overflow == other.overflow
     }
 
-    /// Takes the operations of another row in, and the answers that it alone has.
+    /// Merges the operations of another row into this one, with the answers that this one lacks.
     pub(super) fn absorb(&mut self, other: Self) {
         self.products_at_once = match (self.products_at_once, other.products_at_once) {
             (Some(AtOnce::Products(left)), Some(AtOnce::Products(right))) => Some(AtOnce::Products(left.max(right))),

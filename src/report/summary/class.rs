@@ -1,17 +1,17 @@
-//! Kinds of inputs: what a reader calls the formats of an operation.
+//! Kinds of inputs: readers' names for the formats of an operation.
 
 use mxprobe_api::{Format, OperationId};
 
 use crate::report::record::Unit;
 
-/// Kinds of inputs in the order in which tables list them.
+/// Kinds of inputs, in the order of tables.
 const ORDER: [&str; 12] =
     ["f16", "bf16", "tf32", "xf32", "fp8", "fp8 fnuz", "fp6", "fp4", "f32", "f64", "int8", "int4"];
 
-/// Formats of results in the order in which tables list them.
+/// Formats of results, in the order of tables.
 const RESULTS: [&str; 4] = ["f32", "f16", "bf16", "f64"];
 
-/// What a reader calls a format of A or B.
+/// Returns a reader's name for a format of A or B.
 fn kind(format: Format) -> &'static str {
     match format.name() {
         "e4m3" | "e5m2" => "fp8",
@@ -25,10 +25,10 @@ fn kind(format: Format) -> &'static str {
     }
 }
 
-/// The kinds of A and B, one word if they are the same: `fp8`, `mxfp4`, `fp8` and `fp4`.
+/// Returns the kinds of A and B, only one if they are the same: `fp8`, `mxfp4`, `fp8` and `fp4`.
 ///
-/// Block-scaled formats have the names of their specifications by the format of their scales: ue8m0 is that of OCP Microscaling
-/// 1.0 (`mx`), ue4m3 that of NVIDIA's NVFP4 (`nv`).
+/// Block-scaled formats are named after their specification, which the format of the scales determines: ue8m0 is that
+/// of OCP Microscaling 1.0 (`mx`), ue4m3 that of NVIDIA's NVFP4 (`nv`).
 pub(super) fn inputs(id: &OperationId) -> Vec<String> {
     let mut kinds = vec![kind(id.a), kind(id.b)];
     kinds.sort_by_key(|kind| place(kind));
@@ -44,7 +44,7 @@ pub(super) fn inputs(id: &OperationId) -> Vec<String> {
     kinds.into_iter().map(scaled).collect()
 }
 
-/// Kinds side by side, what begins alike written once: `f16 bf16`, `fp8/6/4`, `int8/4`.
+/// Joins kinds, with common beginnings written once: `f16 bf16`, `fp8/6/4`, `int8/4`.
 pub(super) fn label(inputs: &[String]) -> String {
     let mut words: Vec<String> = Vec::new();
     for kind in inputs {
@@ -62,29 +62,29 @@ pub(super) fn label(inputs: &[String]) -> String {
     words.join(" ")
 }
 
-/// Where a kind stands in tables.
+/// Returns the sort key of a kind in tables.
 pub(crate) fn place(kind: &str) -> (bool, usize) {
     let plain = kind.strip_prefix("mx").or_else(|| kind.strip_prefix("nv")).unwrap_or(kind);
     let plain = plain.split_once('·').map_or(plain, |(kind, _)| kind);
     (plain != kind, ORDER.iter().position(|known| *known == plain).unwrap_or(ORDER.len()))
 }
 
-/// Where a format of results stands in tables; integers are last.
+/// Returns the sort key of a result's format in tables; integers come last.
 pub(crate) fn result_place(result: &str) -> usize {
     RESULTS.iter().position(|known| *known == result).unwrap_or(RESULTS.len())
 }
 
-/// Whether these are formats of at most 8 bits, which one unit mixes freely and which hide part of the answers.
+/// Whether these are all formats of at most 8 bits, which a unit mixes freely and which hide part of the answers.
 pub(super) fn is_narrow(inputs: &[String]) -> bool {
     inputs.iter().all(|kind| kind.contains("fp8") || kind.contains("fp6") || kind.contains("fp4"))
 }
 
-/// Who computes an operation.
+/// Returns the kind of unit that computes an operation.
 pub(super) fn unit(id: &OperationId) -> Unit {
     if id.shape.m == 1 && id.shape.n == 1 { Unit::Vector } else { Unit::Matrix }
 }
 
-/// Whether a qualifier says who computes, or how many tiles at once, and leaves open how a dot is to be computed:
+/// Whether a qualifier only names the scope, or the number of tiles, and does not affect how a dot is computed:
 /// `wave32`, `workgroup`, `4b`, `1k`.
 ///
 /// ```
@@ -98,7 +98,7 @@ pub fn is_layout(word: &str) -> bool {
         || counted('k')
 }
 
-/// The qualifiers that ask for another result: without layouts and block scales.
+/// Returns the qualifiers that change the result: all but layouts and block scales.
 pub(super) fn modes(id: &OperationId) -> Vec<String> {
     let mut words = id.qualifiers.iter().peekable();
     let mut modes = Vec::new();

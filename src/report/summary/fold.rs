@@ -1,4 +1,4 @@
-//! Operations folded into rows.
+//! Folding of operations into rows.
 
 use std::collections::BTreeMap;
 
@@ -10,12 +10,12 @@ use crate::{
     scalars::FAMILY,
 };
 
-/// One row for each kind of inputs, format of results and family that answers alike.
+/// Returns one row for each kind of inputs, format of results and family with the same answers.
 pub(super) fn cells(operations: &[OperationReport]) -> Vec<SummaryRow> {
     let mut found: Vec<SummaryRow> =
         operations.iter().filter(|report| report.operation.id.family != FAMILY).map(answers::row).collect();
     let moded: Vec<SummaryRow> = take(&mut found, |row| !row.modes.is_empty());
-    // Those with most answers first: an operation whose formats hide an answer joins one that shows it.
+    // Those with the most answers come first: an operation whose formats hide an answer joins one that shows it.
     found.sort_by_key(|row| std::cmp::Reverse(row.known()));
     let mut cells: Vec<SummaryRow> = Vec::new();
     for row in found {
@@ -46,14 +46,14 @@ pub(super) fn cells(operations: &[OperationReport]) -> Vec<SummaryRow> {
     cells
 }
 
-/// Cells of the same inputs and answers as one, whatever their families.
+/// Merges cells with the same inputs and answers, whatever their families.
 pub(super) fn families(cells: Vec<SummaryRow>) -> Vec<SummaryRow> {
     joined(cells, |row, cell| {
         row.inputs == cell.inputs && row.shape == cell.shape && row.is_equal_but_for_grouping(cell)
     })
 }
 
-/// Cells of the same answers as one row.
+/// Merges cells with the same answers into one row.
 pub(super) fn rows(cells: Vec<SummaryRow>) -> Vec<SummaryRow> {
     let mut rows = joined(families(cells), |row, cell| {
         let same = row.families == cell.families && row.shape == cell.shape && is_scaled(row) == is_scaled(cell);
@@ -85,13 +85,13 @@ fn is_alike(cell: &SummaryRow, row: &SummaryRow) -> bool {
     cell.inputs == row.inputs && cell.result == row.result && cell.families == row.families && cell.unit == row.unit
 }
 
-/// Whether an operation is one of a cell but for its modes.
+/// Whether an operation belongs to a cell except for its modes.
 fn is_mode_of(id: &OperationId, cell: &SummaryRow) -> bool {
     let formats = |id: &OperationId| (id.family.clone(), id.d, id.a, id.b, id.c);
     cell.operations.iter().any(|other| formats(other) == formats(id) && class::modes(other).is_empty())
 }
 
-/// Gives cells of the same inputs, result and family the shapes by which they differ.
+/// Names the shapes by which cells with the same inputs, result and family differ.
 fn name_shapes(cells: &mut [SummaryRow]) {
     type Key = (Vec<String>, String, Vec<String>);
     let key = |cell: &SummaryRow| -> Key { (cell.inputs.clone(), cell.result.clone(), cell.families.clone()) };

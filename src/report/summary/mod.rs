@@ -1,4 +1,4 @@
-//! A report summed up: operations with the same answers folded into rows, and the facts that follow by rule.
+//! Summaries of reports: operations with the same answers folded into rows, and the facts that rules derive.
 
 mod answers;
 mod class;
@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use crate::report::record::{OperationReport, Report, Summary, SummaryRow};
 
 impl Summary {
-    /// Sums up what was learnt of these operations.
+    /// Summarises the findings of these operations.
     #[must_use]
     pub fn of(operations: &[OperationReport]) -> Self {
         let cells = fold::cells(operations);
@@ -23,8 +23,8 @@ impl Summary {
         Self { rows, notable }
     }
 
-    /// One row for each kind of inputs and format of results whose operations answer alike: the cells of a table of formats by
-    /// devices.
+    /// Returns one row for each kind of inputs and format of results whose operations have the same answers: the cells
+    /// of a table of formats by devices.
     #[must_use]
     pub fn cells(operations: &[OperationReport]) -> Vec<SummaryRow> {
         fold::families(fold::cells(operations))
@@ -32,20 +32,20 @@ impl Summary {
 }
 
 impl Report {
-    /// Sums up what the report says, where it does not say that already.
+    /// Replaces the summary of the report by one of its operations.
     pub fn sum_up(&mut self) {
         self.summary = Some(Summary::of(&self.operations));
     }
 }
 
-/// The answer that all operations have which were asked a question, if it is one.
+/// Returns the answer to a question, if all operations that were asked agree.
 pub(crate) fn unanimous<'a>(operations: &'a [OperationReport], probe: &str) -> Option<&'a serde_json::Value> {
     let mut values = operations.iter().filter_map(|report| report.finding(probe)?.value.as_ref());
     let first = values.next()?;
     values.all(|value| value == first).then_some(first)
 }
 
-/// The families of the scalar operations of a report, by their formats.
+/// Returns one scalar operation for each format in a report.
 pub(crate) fn scalars(operations: &[OperationReport]) -> Vec<&OperationReport> {
     let mut seen = BTreeSet::new();
     let scalar = |report: &&OperationReport| report.operation.id.family == crate::scalars::FAMILY;

@@ -1,4 +1,4 @@
-//! What is notable: rules over findings. The rules are data, in `notable.toml`.
+//! Notable facts: rules over findings. The rules are data, in `notable.toml`.
 
 use std::{collections::BTreeSet, sync::LazyLock};
 
@@ -33,23 +33,23 @@ struct Rule {
 static RULES: LazyLock<Vec<Rule>> =
     LazyLock::new(|| toml::from_str::<Rules>(include_str!("notable.toml")).expect("the rules are well formed").rule);
 
-/// What is notable of these operations, which the rows sum up.
+/// Returns the notable facts about these operations, which `rows` summarise.
 pub(super) fn notable(operations: &[OperationReport], rows: &[SummaryRow]) -> Vec<Notable> {
     RULES.iter().flat_map(|rule| rule.of(operations, rows)).collect()
 }
 
-/// The places in a text by name, and what fills them.
+/// Placeholders in a text by name, with their values.
 type Filled = Vec<(&'static str, String)>;
 
-/// Sentences of a headline are no more than this.
+/// The maximum number of sentences in a headline.
 const SENTENCES: usize = 5;
 
-/// What tells devices apart, in a few sentences: rules that hold of some and not of all.
+/// Says how devices differ, in a few sentences from rules that hold for some devices but not for all.
 pub(crate) fn headline(devices: &[(&str, &Summary)]) -> Vec<String> {
     RULES.iter().flat_map(|rule| rule.sentences(devices)).take(SENTENCES).collect()
 }
 
-/// Names with commas, the last with an `and`.
+/// Joins names with commas, the last with `and`.
 fn listed(names: &[&str]) -> String {
     match names {
         [] => String::new(),
@@ -59,7 +59,7 @@ fn listed(names: &[&str]) -> String {
 }
 
 impl Rule {
-    /// What the rule says of some devices beside the others.
+    /// Returns the sentences of this rule about the devices for which it holds, if it does not hold for all.
     fn sentences(&self, devices: &[(&str, &Summary)]) -> Vec<String> {
         let is_meant = |fact: &&Notable| {
             let of = |id: &OperationId| self.headline_of.as_ref().is_none_or(|result| id.d.name() == result);
@@ -87,13 +87,13 @@ impl Rule {
         texts.into_iter().map(|(text, names)| format!("{}: {text}", listed(&names))).collect()
     }
 
-    /// One fact for each value that is notable.
+    /// Returns one fact for each notable value.
     fn of(&self, operations: &[OperationReport], rows: &[SummaryRow]) -> Vec<Notable> {
         let mut facts: Vec<(Filled, Vec<OperationId>)> = Vec::new();
         for report in operations {
             let id = &report.operation.id;
             let Some(row) = rows.iter().find(|row| row.operations.contains(id)) else { continue };
-            // Who asks for another rounding gets it.
+            // An operation that requests another rounding gets it, which is not notable.
             if class::modes(id) != class::modes(&row.operations[0]) {
                 continue;
             }
@@ -114,7 +114,7 @@ impl Rule {
         facts.into_iter().map(fact).collect()
     }
 
-    /// If a value is notable, what the text says of it.
+    /// Returns the placeholder values if a value is notable.
     fn shown(&self, value: &Value, d: Format) -> Option<Filled> {
         if let Some(least) = self.short_by {
             let (bits, all) = (u32::try_from(value.as_u64()?).ok()?, d.fraction_bits());
@@ -134,10 +134,10 @@ impl Rule {
     }
 }
 
-/// The sums of operations: `f16 bf16→f32, fp8→f32 by wgmma`.
+/// Describes the sums of operations: `f16 bf16→f32, fp8→f32 by wgmma`.
 fn subject(rows: &[SummaryRow], operations: &[OperationId]) -> String {
     let has = |cell: &SummaryRow| cell.operations.iter().any(|id| operations.contains(id));
-    // Minor shapes are named if nothing else is meant, and are not counted against the others.
+    // Minor shapes are named only if nothing else is covered, and are not counted against the others.
     let major = rows.iter().any(|row| !row.is_minor() && has(row));
     let cells: Vec<SummaryRow> = rows
         .iter()
@@ -161,7 +161,7 @@ fn subject(rows: &[SummaryRow], operations: &[OperationId]) -> String {
             parts.push(format!("every {result} result"));
             continue;
         }
-        // Inputs, and by what if not everything that takes them.
+        // Inputs, with the families if not every operation with these inputs is covered.
         let mut said: Vec<(Vec<String>, String)> = Vec::new();
         let kinds: Vec<&Vec<String>> = of_result().filter(|cell| has(cell)).map(|cell| &cell.inputs).collect();
         let mut seen = BTreeSet::new();
@@ -184,14 +184,14 @@ fn subject(rows: &[SummaryRow], operations: &[OperationId]) -> String {
     parts.join(", ")
 }
 
-/// The part of a row that takes inputs of a kind.
+/// Restricts a row to the operations that take inputs of one kind.
 fn of_kind(row: &SummaryRow, kind: &String) -> SummaryRow {
     let takes = |id: &&OperationId| class::inputs(id).contains(kind);
     let operations = row.operations.iter().filter(takes).cloned().collect();
     SummaryRow { inputs: vec![kind.clone()], operations, ..row.clone() }
 }
 
-/// Families of cells, with the shape where that tells cells apart.
+/// Lists the families of cells, with the shape if a cell has one.
 fn by<'a>(cells: impl Iterator<Item = &'a SummaryRow>) -> String {
     let mut names: Vec<String> = Vec::new();
     for cell in cells {
@@ -211,7 +211,7 @@ impl SummaryRow {
         self.operations.first().is_some_and(OperationId::is_integer)
     }
 
-    /// What is added to what: `f16 bf16→f32`.
+    /// The inputs and the result: `f16 bf16→f32`.
     #[must_use]
     pub fn sums(&self) -> String {
         format!("{}→{}", class::label(&self.inputs), self.result)

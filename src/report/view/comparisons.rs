@@ -19,16 +19,17 @@ use crate::{
     report::record::{Answer, Comparison, Match, MatchedBy, MatrixRow, Report, Side, State, SummaryRow, Unit},
 };
 
-/// A comparison of reports; with what is equal or open too, if `all`.
+/// A comparison of reports, with display options.
 #[derive(Clone, Copy, Debug)]
 pub struct Comparisons<'a> {
-    /// What was compared.
+    /// The comparison.
     pub found: &'a Comparison,
-    /// The reports that were compared, in the order of the comparison, for the drawings of a page; none, if there are to be none.
+    /// The compared reports in the order of the comparison, for the drawings of a page; empty for a page without
+    /// drawings.
     pub reports: &'a [(String, Report)],
-    /// Show each difference, and not only what it comes to. Documents always do.
+    /// Whether to show each difference instead of only the conclusion. Documents always do.
     pub listed: bool,
-    /// Show what is equal or open too.
+    /// Whether to also show answers that are equal or open.
     pub all: bool,
 }
 
@@ -46,7 +47,7 @@ impl Show for Comparisons<'_> {
         comparisons_rows::rows(self.found, self.all)
     }
 
-    // Programs sort out themselves what they look at.
+    // Programs filter the JSON themselves.
     fn json(&self) -> String {
         to_json(self.found)
     }
@@ -105,11 +106,11 @@ fn blocks(comparison: &Comparison, reports: &[(String, Report)], all: bool) -> V
     blocks
 }
 
-/// What the cells of a matrix say.
+/// The legend for the cells of a matrix.
 const GLANCE: &str = "Large: fraction bits kept below the largest term when terms are aligned; f32 itself has 23. Below: products added \
                       at once, what becomes of lower bits, how the result is rounded.";
 
-/// Kinds of sums by devices.
+/// Builds the matrix of kinds of sums by devices.
 fn matrix(rows: &[&MatrixRow], comparison: &Comparison, reports: &[(String, Report)]) -> Matrix {
     let rows = rows.iter().map(|row| GlimpseRow {
         head: row.sums.clone(),
@@ -120,7 +121,7 @@ fn matrix(rows: &[&MatrixRow], comparison: &Comparison, reports: &[(String, Repo
     Matrix { corner: "sums of".into(), groups: makers(reports), columns, rows: rows.collect() }
 }
 
-/// The makers of devices, and of how many next to each other; none if a maker is not known.
+/// Groups adjacent devices by maker, with their counts; empty if a maker is unknown.
 fn makers(reports: &[(String, Report)]) -> Vec<(String, usize)> {
     let mut makers: Vec<(String, usize)> = Vec::new();
     for (_, report) in reports {
@@ -133,7 +134,7 @@ fn makers(reports: &[(String, Report)]) -> Vec<(String, usize)> {
     makers
 }
 
-/// Strips and trees of the kind of sums that most devices have, and folded those of the others.
+/// Draws strips and trees for the kind of sum that most devices have, and folded ones for the other kinds.
 fn drawings(comparison: &Comparison, reports: &[(String, Report)]) -> Vec<Block> {
     let drawn = |row: &MatrixRow| -> (Option<Block>, Option<Block>) {
         let cells = || {
@@ -147,7 +148,7 @@ fn drawings(comparison: &Comparison, reports: &[(String, Report)]) -> Vec<Block>
         let of_reports = cells().filter_map(|(at, name, cell)| Some((name, cell, &reports.get(at)?.1)));
         (strips, drawn_trees(of_reports))
     };
-    // The first of those that most devices have.
+    // The first of the kinds that most devices have.
     let devices = |row: &MatrixRow| row.cells.iter().filter(|cells| !cells.is_empty()).count();
     let mut figures: Vec<(&MatrixRow, Option<Block>, Option<Block>)> = Vec::new();
     for row in &comparison.matrix {
@@ -171,12 +172,12 @@ fn drawings(comparison: &Comparison, reports: &[(String, Report)]) -> Vec<Block>
     blocks
 }
 
-/// What stands at the head of a report's column.
+/// The head of a report's column.
 fn head(side: &Side) -> String {
     if side.title.is_empty() { format!("{}: {}", side.label, side.selector) } else { side.title.clone() }
 }
 
-/// What was found of operations that are compared, folded.
+/// The results for compared operations, folded.
 fn matched(found: &Match, comparison: &Comparison, all: bool) -> Block {
     let mut blocks = vec![operations(found, comparison)];
     blocks.extend(properties(found, comparison, all));

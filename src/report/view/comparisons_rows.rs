@@ -10,7 +10,7 @@ use crate::report::record::{Comparison, MatchedBy, State};
 const COLUMNS: &str = "schema state matched_by probe report source backend fingerprint device driver driver_version \
      operations outcome value words a b c d";
 
-/// One row a property and report, then one a dot and report.
+/// Returns one row per property and report, then one per dot and report.
 pub(super) fn rows(comparison: &Comparison, all: bool) -> Rows {
     let mut rows = Vec::new();
     for found in &comparison.matches {

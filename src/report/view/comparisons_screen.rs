@@ -12,8 +12,8 @@ use crate::{
     report::record::{Comparison, Match, State, SummaryRow, Unit},
 };
 
-/// The comparison: what tells the devices apart in a few sentences, the table of sums by devices, then the groups of operations
-/// that differ: a line each, or in full with `listed`.
+/// Renders the comparison: how the devices differ in a few sentences, the table of sums by devices, then the groups of
+/// operations that differ: one line each, or in full with `listed`.
 pub(super) fn blocks(comparison: &Comparison, listed: bool, all: bool) -> Vec<Block> {
     let mut blocks = vec![Block::Words(Tone::Strong, heading(comparison))];
     let marked = |sentence: &String| (Tone::Warning, format!("! {sentence}"));
@@ -49,7 +49,7 @@ pub(super) fn blocks(comparison: &Comparison, listed: bool, all: bool) -> Vec<Bl
     blocks
 }
 
-/// The table of sums by devices.
+/// Builds the table of sums by devices.
 fn matrix(comparison: &Comparison) -> Vec<Block> {
     if comparison.matrix.is_empty() {
         return Vec::new();
@@ -64,7 +64,7 @@ fn matrix(comparison: &Comparison) -> Vec<Block> {
     vec![Block::laid_out(Layout::Matrix, head, rows), note]
 }
 
-/// The answers of one device; by which family, if there are several.
+/// Formats the answers of one device; by family, if there are several.
 fn answers(cells: &[SummaryRow]) -> Cell {
     let tone = match cells {
         [] => Tone::Muted,
@@ -86,7 +86,8 @@ fn answers(cells: &[SummaryRow]) -> Cell {
     Cell::words(lines.join("\n")).tone(tone)
 }
 
-/// A line for each group of operations that differs, and how many are the same or without a counterpart.
+/// Renders one line for each group of operations that differs, and counts those that are the same or without a
+/// counterpart.
 fn folded(comparison: &Comparison) -> Vec<Block> {
     let (differing, same): (Vec<&Match>, Vec<&Match>) = comparison.matches.iter().partition(|found| found.differs());
     let mut lines: Vec<String> =
@@ -115,7 +116,7 @@ fn show_match(found: &Match, comparison: &Comparison, all: bool, blocks: &mut Ve
         }
     }
     let mut inset = Vec::new();
-    // One operation that all have stands in the title.
+    // An operation that all sides share is already in the title.
     if listed.len() > 1 || found.operations.iter().any(|operations| operations.len() > 1) {
         inset.push(Block::Facts(listed));
     }
@@ -146,7 +147,7 @@ fn show_match(found: &Match, comparison: &Comparison, all: bool, blocks: &mut Ve
     blocks.push(Block::Inset(inset));
 }
 
-/// A mark for those who read no colours.
+/// Returns a mark for readers who see no colours.
 fn sign(state: State) -> char {
     match state {
         State::Differs => '≠',

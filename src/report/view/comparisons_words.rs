@@ -1,4 +1,4 @@
-//! What every form of a comparison says in the same words.
+//! Wording that all views of a comparison share.
 
 use std::fmt::Write as _;
 
@@ -13,10 +13,10 @@ use crate::{
     },
 };
 
-/// Dots with other bits that are shown for each match; the JSON has all.
+/// The maximum number of dots with different bits that are shown for each match; the JSON has all.
 pub(super) const DOTS_SHOWN: usize = 3;
 
-/// The device, its driver, and where the report is from.
+/// Describes the device, its driver, and the source of the report.
 pub(super) fn describe(side: &Side) -> String {
     let mut text = format!("{}  {}", side.selector, side.name);
     if let Some(driver) = &side.driver {
@@ -31,7 +31,7 @@ pub(super) fn describe(side: &Side) -> String {
     text
 }
 
-/// Which devices are compared: `a100, h100 and mi300x: how they add`.
+/// Names the compared devices: `a100, h100 and mi300x: how they add`.
 pub(super) fn heading(comparison: &Comparison) -> String {
     let titles: Vec<&str> = comparison.reports.iter().map(|side| side.title.as_str()).collect();
     let names = match titles.as_slice() {
@@ -47,7 +47,7 @@ pub(super) fn heading(comparison: &Comparison) -> String {
     format!("{names}: how they add{nothing}")
 }
 
-/// The main point in one sentence.
+/// Returns the verdict in one sentence.
 #[must_use]
 pub fn verdict(comparison: &Comparison) -> String {
     let matches = &comparison.matches;
@@ -86,7 +86,7 @@ pub fn verdict(comparison: &Comparison) -> String {
     format!("{missing}no difference was found: the same answers, with {} open, and {bits}", counted(open, "question"))
 }
 
-/// What was compared: the first operation, or what the operations compute, and how many others.
+/// Names a match: the first operation, or what the operations compute, and how many others there are.
 pub(super) fn title(found: &Match) -> String {
     let mut all: Vec<String> = Vec::new();
     for id in found.operations.iter().flatten() {
@@ -106,7 +106,7 @@ pub(super) fn title(found: &Match) -> String {
     }
 }
 
-/// `f32.f16.f16.f32`, and what else makes it compute something else.
+/// Formats of an operation, such as `f32.f16.f16.f32`, with the qualifiers that change the result.
 fn formats(id: &OperationId) -> String {
     let mut text = format!("{}.{}.{}.{}", id.d, id.a, id.b, id.c);
     for word in id.qualifiers.iter().filter(|word| !is_layout(word)) {
@@ -116,22 +116,22 @@ fn formats(id: &OperationId) -> String {
     text
 }
 
-/// Ids with commas between them.
+/// Joins ids with commas.
 pub(super) fn ids(operations: &[OperationId]) -> String {
     operations.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// The sides that have operations in a match.
+/// Returns the sides that have operations in a match.
 pub(super) fn sides<'a>(found: &'a Match, comparison: &'a Comparison) -> impl Iterator<Item = (usize, &'a Side)> {
     comparison.reports.iter().enumerate().filter(|(side, _)| !found.operations[*side].is_empty())
 }
 
-/// The questions that are shown: those whose answers differ, or all.
+/// Returns the questions to show: those whose answers differ, or all.
 pub(super) fn shown(found: &Match, all: bool) -> impl Iterator<Item = &Compared> {
     found.rows.iter().filter(move |row| all || row.state == State::Differs)
 }
 
-/// The name of a state, as in the JSON.
+/// Returns the name of a state, as in the JSON.
 pub(super) fn state(state: State) -> &'static str {
     match state {
         State::Differs => "differs",
@@ -140,10 +140,10 @@ pub(super) fn state(state: State) -> &'static str {
     }
 }
 
-/// Operations that are named beside an answer; more are counted.
+/// The maximum number of operations named with an answer; more are counted.
 const NAMED: usize = 2;
 
-/// What a report says; where its operations do not agree, which says what.
+/// Formats a report's answer; if its operations disagree, with the operations of each answer.
 pub(super) fn answer_words(answers: &[Answer]) -> String {
     if answers.is_empty() {
         return "— not asked".into();
@@ -156,7 +156,7 @@ pub(super) fn answer_words(answers: &[Answer]) -> String {
     words.collect::<Vec<_>>().join("\n")
 }
 
-/// How many properties are how, and how many bits.
+/// Counts the properties by state, and the common dots by whether their bits differ.
 pub(super) fn summary(found: &Match) -> String {
     let counts = [(State::Differs, "differ"), (State::Equal, "equal"), (State::Open, "open")];
     let counts = counts.map(|(state, name)| (found.count(state), name));
@@ -169,7 +169,7 @@ pub(super) fn summary(found: &Match) -> String {
     format!("{}; {dots}", counts.collect::<Vec<_>>().join(", "))
 }
 
-/// The input, then what each device returned.
+/// Renders the input, then the result of each device.
 pub(super) fn dot_lines(dot: &DotCompared, comparison: &Comparison) -> Vec<String> {
     let Some(id) = dot.operations.iter().flatten().next() else { return vec![String::new()] };
     let mut lines = words::inputs(&dot.input, id);

@@ -1,4 +1,4 @@
-//! The form for spreadsheets and data frames: RFC 4180, an empty cell if there is no value.
+//! The format for spreadsheets and data frames: RFC 4180, with an empty cell for a missing value.
 
 use serde_json::Value;
 
@@ -8,24 +8,24 @@ use crate::{
     report::record::{DeviceRecord, Time, Tool},
 };
 
-/// Records of the same fields.
+/// Records with the same fields.
 #[derive(Clone, Debug, Default)]
 pub struct Rows {
     /// The names of the fields.
     pub columns: Vec<&'static str>,
-    /// A record each, with as many fields as there are names.
+    /// The records, with one cell per field.
     pub rows: Vec<Vec<String>>,
 }
 
 impl Rows {
-    /// Records of the fields whose names stand here with blanks between them.
+    /// Builds records from the names of their fields, separated by blanks.
     #[must_use]
     pub fn new(columns: &'static str, rows: Vec<Vec<String>>) -> Self {
         Self { columns: columns.split_whitespace().collect(), rows }
     }
 }
 
-/// The names, and a line for each record.
+/// Renders the names, and a line for each record.
 pub(super) fn text(rows: &Rows) -> String {
     let mut out = String::new();
     row(&mut out, rows.columns.iter().copied());
@@ -33,7 +33,7 @@ pub(super) fn text(rows: &Rows) -> String {
     out
 }
 
-/// The first ten cells of a row about a device: `schema` to `driver_version`.
+/// Returns the first ten cells of a row about a device: `schema` to `driver_version`.
 pub(super) fn of_run(schema: &str, tool: &Tool, time: &Time, device: &DeviceRecord) -> Vec<String> {
     let driver = device.driver.as_ref();
     vec![
@@ -50,7 +50,7 @@ pub(super) fn of_run(schema: &str, tool: &Tool, time: &Time, device: &DeviceReco
     ]
 }
 
-/// A value as it is; lists and objects as JSON.
+/// Formats a value: text as it is, everything else as JSON.
 pub(super) fn value(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -58,7 +58,7 @@ pub(super) fn value(value: &Value) -> String {
     }
 }
 
-/// One record.
+/// Writes one record.
 fn row<'a>(out: &mut String, cells: impl IntoIterator<Item = &'a str>) {
     for (number, cell) in cells.into_iter().enumerate() {
         if number > 0 {
@@ -71,7 +71,7 @@ fn row<'a>(out: &mut String, cells: impl IntoIterator<Item = &'a str>) {
 
 fn write_cell(out: &mut String, text: &str) {
     let text = plain::lines(text);
-    // A spreadsheet takes these for a formula; the apostrophe makes it text. Numbers are none.
+    // A spreadsheet would evaluate these as formulas; the apostrophe makes them text. Numbers are left as they are.
     let formula = text.trim_start().starts_with(['=', '+', '-', '@', '＝', '＋', '－', '＠', '|', '%'])
         && text.parse::<f64>().is_err();
     let mark = if formula { "'" } else { "" };

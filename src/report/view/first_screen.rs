@@ -1,5 +1,5 @@
-//! A report at first sight: at most a screen of 80 columns. Rows of operations with the same answers, what is notable, and where
-//! to look further.
+//! The first screen of a report: at most a screen of 80 columns. Rows of operations with the same answers, notable
+//! facts, and where to look further.
 
 use std::collections::BTreeSet;
 
@@ -20,14 +20,14 @@ use crate::{
     },
 };
 
-/// Columns of the screen.
+/// The width of the screen in columns.
 const WIDTH: usize = 80;
-/// Between the columns of the table.
+/// The gap between the columns of the table.
 const GAP: usize = 2;
-/// The heads of the table; the star leads to the footnote.
+/// The heads of the table; the star refers to the footnote.
 const HEADS: [&str; 6] = ["sums of", "by", "at once", "bits*", "dropped", "result"];
 
-/// The first screen of a report.
+/// Renders the first screen of a report.
 pub(super) fn blocks(report: &Report) -> Vec<Block> {
     let made = report.summary.is_none().then(|| Summary::of(&report.operations));
     let summary = report.summary.as_ref().or(made.as_ref()).expect("one of the two");
@@ -41,7 +41,7 @@ pub(super) fn blocks(report: &Report) -> Vec<Block> {
     blocks
 }
 
-/// Words that hang below their beginning, none beyond the last column.
+/// Wraps words to the screen's width, indenting the lines after the first.
 fn lines(tone: Tone, mark: &str, text: &str) -> Vec<Block> {
     let text = one_line(text);
     let is_one = mark.chars().count() + text.chars().count() <= WIDTH;
@@ -73,7 +73,7 @@ fn head(report: &Report) -> Vec<Block> {
     lines(Tone::Strong, "", &first).into_iter().chain(lines(Tone::Muted, "", &second.join("; "))).chain(notes).collect()
 }
 
-/// The rows, and what the star means.
+/// Renders the rows, and the footnote for the star.
 fn table(summary: &Summary) -> Vec<Block> {
     if summary.rows.is_empty() {
         return Vec::new();
@@ -102,7 +102,7 @@ fn table(summary: &Summary) -> Vec<Block> {
     std::iter::once(Block::Table(table)).chain(note).collect()
 }
 
-/// A row in words.
+/// Formats a row as the cells of the table.
 fn cells(row: &SummaryRow) -> [String; 6] {
     let unknown = || "?".to_owned();
     let by = fitted(&row.families, row.shape.as_deref(), WIDTH);
@@ -116,7 +116,7 @@ fn cells(row: &SummaryRow) -> [String; 6] {
     ]
 }
 
-/// Families, with the shape if it is asked about alone; what does not fit is counted.
+/// Lists families, with the shape if the row is for one shape; families that do not fit are counted.
 fn fitted(families: &[String], shape: Option<&str>, room: usize) -> String {
     let tail = shape.map_or_else(String::new, |shape| format!(" {shape}"));
     for shown in (1..=families.len()).rev() {
@@ -129,7 +129,7 @@ fn fitted(families: &[String], shape: Option<&str>, room: usize) -> String {
     tail
 }
 
-/// What is true of every operation and is no surprise: subnormals kept, one NaN.
+/// Describes unsurprising facts that hold for every operation: subnormals kept, one NaN.
 fn common(operations: &[OperationReport]) -> Option<String> {
     let matrix: Vec<OperationReport> =
         operations.iter().filter(|report| report.operation.id.family != crate::scalars::FAMILY).cloned().collect();
@@ -149,7 +149,7 @@ fn common(operations: &[OperationReport]) -> Option<String> {
     (!facts.is_empty()).then(|| facts.join("; "))
 }
 
-/// The scalar arithmetic beside the matrix unit, in a sentence.
+/// Describes the scalar arithmetic next to the matrix unit, in a sentence.
 fn scalar_facts(operations: &[OperationReport]) -> Option<String> {
     let scalars = scalars(operations);
     let formats: Vec<&str> = scalars.iter().map(|report| report.operation.id.d.name()).collect();
@@ -201,7 +201,7 @@ fn scalar_facts(operations: &[OperationReport]) -> Option<String> {
     Some(format!("scalar {}: {}", formats.join(" "), facts.join(", ")))
 }
 
-/// What was not asked, or ended without an answer, a line for each reason.
+/// Lists what was not asked, or ended without an answer: one line for each reason.
 fn unfinished(report: &Report) -> Vec<Block> {
     let mut blocks = Vec::new();
     let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
@@ -231,7 +231,7 @@ fn unfinished(report: &Report) -> Vec<Block> {
     blocks
 }
 
-/// Where to look further.
+/// Returns the hint on where to look further.
 fn more(summary: &Summary) -> String {
     let example = summary.rows.iter().find(|row| row.is_short()).or(summary.rows.first());
     let example = example.and_then(|row| row.operations.first()).map_or_else(String::new, |id| {

@@ -1,4 +1,4 @@
-//! What a fleet shows: kinds and classes, what deviates, what is unhealthy, what changed.
+//! The output of `fleet`: kinds and classes, deviating and unhealthy devices, and changes.
 
 use super::{
     csv::Rows,
@@ -13,9 +13,9 @@ use crate::{
 
 /// The fields of the rows.
 const COLUMNS: &str = "schema tool_version node selector backend fingerprint driver class verdict";
-/// Differences of a class that people see; JSON has all.
+/// The maximum number of a class's differences shown to people; the JSON has all.
 const SHOWN: usize = 12;
-/// Machines of a class that people see.
+/// The maximum number of a class's machines shown to people.
 const NODES: usize = 16;
 
 impl Show for FleetReport {

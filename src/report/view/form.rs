@@ -1,4 +1,4 @@
-//! The forms of results, and what can be shown in them.
+//! Output formats, and the trait of results that can be shown in them.
 
 use super::{
     csv::{self, Rows},
@@ -10,40 +10,40 @@ use super::{
     terminal,
 };
 
-/// A result that has every form.
+/// A result that can be shown in every format.
 pub trait Show {
-    /// What it says in words; with the bits behind that, if `evidence`.
+    /// Describes the result for people; with the bits behind it, if `evidence` is set.
     fn page(&self, evidence: bool) -> Page;
 
-    /// The same as records of numbers and names. A result that is not a list of anything has none.
+    /// Returns the result as records of numbers and names; empty for a result that is not a list.
     fn rows(&self) -> Rows {
         Rows::default()
     }
 
-    /// The same for programs, with a line end.
+    /// Serializes the result for programs, with a newline at the end.
     fn json(&self) -> String;
 }
 
-/// A form in which results are shown.
+/// An output format.
 #[derive(Clone, Copy, Debug)]
 pub enum Form {
     /// For a terminal or a pipe.
     Table(Style),
     /// For programs.
     Json,
-    /// For documents, with the bits behind what is said if `evidence`.
+    /// For documents, with the bits behind the statements if `evidence` is set.
     Markdown {
-        /// Show them.
+        /// Whether to show them.
         evidence: bool,
     },
     /// For spreadsheets.
     Csv,
-    /// For a browser: one page that needs nothing else, with the bits.
+    /// For a browser: one self-contained page, with the bits.
     Html,
 }
 
 impl Form {
-    /// A result in this form.
+    /// Renders a result in this format.
     #[must_use]
     pub fn text(self, shown: &dyn Show) -> String {
         match self {
@@ -56,7 +56,7 @@ impl Form {
     }
 }
 
-/// JSON of one value itself, or of several as an array.
+/// Serializes a single value as it is, and several as an array.
 pub(super) fn one_or_array<T: serde::Serialize>(values: &[T]) -> String {
     match values {
         [one] => to_json(one),

@@ -1,4 +1,4 @@
-//! Rows of a summary in cells: of a table, and of a matrix that is read at a glance.
+//! Rows of a summary as cells: of a table, and of a matrix that can be read at a glance.
 
 use super::{
     page::{Block, Cell, Glimpse, Row, Shade, Tone},
@@ -6,10 +6,10 @@ use super::{
 };
 use crate::report::record::{AtOnce, BitsKept, Notable, Summary, SummaryRow};
 
-/// The heads of [`row_cells`].
+/// The column heads for [`row_cells`].
 pub const ROW_HEADS: [&str; 6] = ["sums of", "by", "at once", "bits kept*", "dropped", "result"];
 
-/// A row as cells of a table under [`ROW_HEADS`].
+/// Returns a row as cells of a table with [`ROW_HEADS`].
 #[must_use]
 pub fn row_cells(row: &SummaryRow) -> Vec<Cell> {
     let unknown = || "?".to_owned();
@@ -24,7 +24,7 @@ pub fn row_cells(row: &SummaryRow) -> Vec<Cell> {
     texts.into_iter().map(Cell::words).collect()
 }
 
-/// The rows of a summary as a table, what the star means, and what is notable.
+/// Renders the rows of a summary as a table, the footnote for the star, and the notable facts.
 pub(super) fn table(summary: &Summary) -> Vec<Block> {
     let mut blocks = Vec::new();
     if !summary.rows.is_empty() {
@@ -38,24 +38,24 @@ pub(super) fn table(summary: &Summary) -> Vec<Block> {
     blocks
 }
 
-/// What the star of [`ROW_HEADS`] means.
+/// The footnote for the star of [`ROW_HEADS`].
 pub const STAR: &str =
     "* fraction bits below the largest term, kept when terms are aligned; f32 has 23, exact loses none";
 
-/// What is notable, as a list.
+/// Returns the notable facts as a list.
 #[must_use]
 pub fn notable(facts: &[Notable]) -> Option<Block> {
     let list = facts.iter().map(|fact| (Tone::Warning, fact.text.clone())).collect();
     (!facts.is_empty()).then_some(Block::List(list))
 }
 
-/// Families, with the shape if it answers by itself.
+/// Lists the families, with the shape if the row is for one shape.
 fn by(row: &SummaryRow) -> String {
     let families = row.families.join(" ");
     row.shape.as_ref().map_or_else(|| families.clone(), |shape| format!("{families} {shape}"))
 }
 
-/// The rows of one cell of a matrix; those that read alike, once.
+/// Returns the contents of one cell of a matrix, without duplicates.
 pub fn glimpses<'a>(rows: impl IntoIterator<Item = &'a SummaryRow>) -> Vec<Glimpse> {
     let mut found: Vec<Glimpse> = Vec::new();
     for glimpse in rows.into_iter().map(glimpse) {
@@ -79,7 +79,7 @@ fn glimpse(row: &SummaryRow) -> Glimpse {
     }
 }
 
-/// How good the arithmetic of a row is.
+/// Rates the arithmetic of a row.
 fn shade(row: &SummaryRow) -> Shade {
     let is_nearest = row.rounding.as_deref() == Some("RNE");
     let is_single = row.products_at_once == Some(AtOnce::Products(1));
@@ -95,7 +95,7 @@ fn shade(row: &SummaryRow) -> Shade {
     }
 }
 
-/// What the colours of a matrix say.
+/// Returns the legend of a matrix's colours.
 #[must_use]
 pub fn shades() -> Block {
     Block::Shades(vec![

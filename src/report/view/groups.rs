@@ -1,4 +1,4 @@
-//! Operations and refusals of which the same is to be said, said once.
+//! Groups of operations and refusals that are described once.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use crate::{
     report::record::{FindingRecord, OperationReport, RefusalRecord},
 };
 
-/// Refusals with the same reason as one: what they refuse, and the first of them.
+/// Groups refusals with the same reason: what they refuse, and the first of them.
 #[must_use]
 pub fn grouped(refusals: &[RefusalRecord]) -> Vec<(String, &RefusalRecord)> {
     let mut groups: Vec<(String, &RefusalRecord)> = Vec::new();
@@ -25,7 +25,7 @@ pub fn grouped(refusals: &[RefusalRecord]) -> Vec<(String, &RefusalRecord)> {
     groups
 }
 
-/// Operations in their order, those with equal answers together: the same outcomes, and the same values where measured.
+/// Groups operations with equal answers, in their order: the same outcomes, and the same values if measured.
 pub(super) fn groups(operations: &[OperationReport], apart: bool) -> Vec<Vec<&OperationReport>> {
     let mut groups: Vec<Vec<&OperationReport>> = Vec::new();
     for operation in operations {
@@ -45,17 +45,17 @@ fn same_answers(left: &OperationReport, right: &OperationReport) -> bool {
     left.findings.iter().map(answer).eq(right.findings.iter().map(answer))
 }
 
-/// The first id of a group, and how many there are.
+/// Names a group: the first id, and how many others there are.
 pub(super) fn title(group: &[&OperationReport]) -> String {
     format!("{}{}", group[0].operation.id, more(group))
 }
 
-/// How many operations a group has beside the first.
+/// Says how many operations a group has in addition to the first.
 pub(super) fn more(group: &[&OperationReport]) -> String {
     if group.len() == 1 { String::new() } else { format!(" and {} more", group.len() - 1) }
 }
 
-/// Said of operations with equal answers whose words differ, as a count of positions does.
+/// The note for operations with equal answers whose words differ, such as in a count of positions.
 pub(super) fn first_in_words(group: &[&OperationReport]) -> Option<String> {
     fn words(report: &OperationReport) -> impl Iterator<Item = (&str, Option<&str>)> {
         report.findings.iter().map(|finding| (finding.statement.as_str(), finding.reason.as_deref()))

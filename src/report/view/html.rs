@@ -1,4 +1,4 @@
-//! The view for a browser: one page that needs nothing else, no script, no network.
+//! The view for browsers: one self-contained page, without scripts or network access.
 
 use std::fmt::Write as _;
 
@@ -11,11 +11,11 @@ use crate::{
     plot::{PALETTE, STYLE},
 };
 
-/// The page. Every text is escaped, and characters that would act are written out.
+/// Renders the page. Every text is escaped, and characters with a special meaning are written out.
 pub(super) fn text(page: &Page) -> String {
     let mut out = String::new();
     out.push_str("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
-    // What a report says can load nothing and run nothing, even if an escape were forgotten.
+    // The texts of a report cannot load or run anything, even if an escape were forgotten.
     out.push_str(
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n",
     );
@@ -31,7 +31,7 @@ pub(super) fn text(page: &Page) -> String {
     out
 }
 
-/// The headings of level 2 that are not folded: the name by which links find each, and what it says.
+/// Collects the level-2 headings that are not folded: their anchors and texts.
 fn named(blocks: &[Block], sections: &mut Vec<(String, String)>) {
     for block in blocks {
         match block {
@@ -65,7 +65,7 @@ fn class(tone: Tone) -> &'static str {
     }
 }
 
-/// Links in lines.
+/// Writes a list of links.
 fn navigation<'a>(out: &mut String, name: Option<&str>, links: impl Iterator<Item = (String, &'a String)>) {
     let name = name.map_or_else(String::new, |name| format!(" aria-label=\"{name}\""));
     let _ = writeln!(out, "<nav{name}><ul>");
@@ -77,11 +77,11 @@ fn navigation<'a>(out: &mut String, name: Option<&str>, links: impl Iterator<Ite
 
 struct Writer {
     out: String,
-    /// As [`named`] has them.
+    /// The level-2 headings, from [`named`].
     sections: Vec<(String, String)>,
-    /// How many of them are written.
+    /// The number of them written so far.
     reached: usize,
-    /// How many folded blocks surround what is written.
+    /// The number of folded blocks around the current position.
     folds: usize,
 }
 
@@ -162,7 +162,7 @@ impl Writer {
     }
 
     fn table(&mut self, Table { columns, rows, .. }: &Table) {
-        // On a phone the cells of a row stand one below the other; many short ones fill lines.
+        // On a phone the cells of a row are placed below each other; many short ones fill lines.
         let is_short = |cell: &Cell| cell.text.chars().count() <= SHORT && cell.more.is_empty();
         let kind = match columns.len() {
             0..=2 => "pairs",
@@ -188,7 +188,7 @@ impl Writer {
     }
 
     fn cell(&mut self, cell: &Cell, number: usize, columns: &[Column]) {
-        // Where the head is not shown, each cell says what it is; of two columns that is plain.
+        // If the head is not shown, each cell carries its label; with two columns that is not necessary.
         let label = match columns.get(number).filter(|_| columns.len() > 2) {
             Some(column) => format!(" data-label=\"{}\"", escaped_line(&column.head)),
             None => String::new(),
@@ -214,7 +214,7 @@ impl Writer {
     }
 }
 
-/// The most columns whose cells a phone shows each on a line of its own.
+/// The maximum number of columns for which a phone shows each cell on a line of its own.
 const MOST_BELOW: usize = 6;
-/// Letters that a cell has which is not wrapped.
+/// The maximum length of a cell, in characters, that is not wrapped.
 const SHORT: usize = 24;

@@ -1,11 +1,11 @@
-//! A matrix for a browser: a table with sticky heads; on a phone a card for each row.
+//! A matrix for browsers: a table with sticky heads, and on a phone one card per row.
 
 use std::fmt::Write as _;
 
 use super::page::{Glimpse, Matrix, Shade};
 use crate::plain::escaped_line;
 
-/// The most columns that stand side by side on a desk without a box that scrolls.
+/// The maximum number of columns that a desktop browser shows side by side without a scrolling box.
 const MOST_SIDE_BY_SIDE: usize = 8;
 
 pub(super) fn matrix(out: &mut String, matrix: &Matrix) {
@@ -34,7 +34,7 @@ pub(super) fn matrix(out: &mut String, matrix: &Matrix) {
     out.push_str("</tbody>\n</table></div>\n");
 }
 
-/// What each colour says.
+/// Writes the legend of the colours.
 pub(super) fn shades(out: &mut String, shades: &[(Shade, String)]) {
     out.push_str("<p class=\"key\">");
     for (shade, words) in shades {
@@ -55,7 +55,7 @@ fn cell(out: &mut String, found: &[Glimpse], head: &str) {
         let _ = write!(out, "<td class=\"none\" data-label=\"{}\">not offered</td>", escaped_line(head));
         return;
     }
-    // The worst is not to be overlooked.
+    // The worst part decides the colour, so that it is not overlooked.
     let shade = found.iter().map(|found| found.shade).filter(|shade| *shade != Shade::Unknown).max();
     let _ = write!(out, "<td class=\"{}\" data-label=\"{}\">", class(shade.unwrap_or_default()), escaped_line(head));
     for Glimpse { large, words, of, .. } in found {

@@ -1,4 +1,4 @@
-//! What `identify` learnt, operation by operation.
+//! The output of `identify`, operation by operation.
 
 use super::{
     csv::Rows,
@@ -22,7 +22,7 @@ impl Show for IdentificationReport {
         let title = format!("Identification of {}  {}", self.device.selector, self.device.name);
         let mut facts = words::origin(&self.device, &self.host, &self.tool, &self.time);
         if self.nan == NanBits::Any {
-            facts.push(("NaN".to_owned(), "any counts as the same".to_owned()));
+            facts.push(("NaN".to_owned(), "any counts as equal".to_owned()));
         }
         let mut head = vec![Block::heading(1, &title), Block::words(words::kind(&self.device)), Block::Facts(facts)];
         head.extend(words::interrupted(&self.time));
@@ -70,7 +70,7 @@ fn outcome(outcome: IdentificationOutcome) -> &'static str {
     }
 }
 
-/// How many operations were identified, and the file that has their model.
+/// Counts the identified operations, and names the file with their model.
 #[must_use]
 pub(super) fn identified_of(report: &IdentificationReport) -> String {
     let is_identified = |operation: &&IdentifiedOperation| operation.outcome == IdentificationOutcome::Identified;
@@ -79,7 +79,8 @@ pub(super) fn identified_of(report: &IdentificationReport) -> String {
     format!("{count} of {} operations identified{written}", report.operations.len())
 }
 
-/// What was learnt about one operation. The dots behind it are shown if `evidence`, and always if it was not identified.
+/// Renders the results for one operation. The dots behind them are shown if `evidence` is set, and always if the
+/// operation was not identified.
 #[must_use]
 pub fn identified(found: &IdentifiedOperation, evidence: bool) -> Vec<Block> {
     let is_identified = found.outcome == IdentificationOutcome::Identified;
@@ -119,13 +120,13 @@ pub fn identified(found: &IdentifiedOperation, evidence: bool) -> Vec<Block> {
     Block::titled(2, found.id.to_string()).into_iter().chain([Block::Inset(blocks)]).collect()
 }
 
-/// How it ended.
+/// The outcome, in words.
 fn ending(found: &IdentifiedOperation) -> String {
     let reason = found.reason.as_deref().unwrap_or_default();
     match found.outcome {
         IdentificationOutcome::Identified => "identified".to_owned(),
         IdentificationOutcome::Outside => format!(
-            "outside of what a model can say: the nearest candidate explains {} of {} dots{}",
+            "outside of what a model can express: the nearest candidate explains {} of {} dots{}",
             found.explained.unwrap_or(0),
             found.tested,
             reason.find(';').map_or("", |at| &reason[at..])

@@ -1,4 +1,5 @@
-//! JSON for programs that people can read and compare line by line: a list stands on one line unless it has objects.
+//! JSON for programs that people can also read and compare line by line: a list is on one line unless it contains
+//! objects.
 
 use std::io::{self, Write};
 
@@ -7,14 +8,15 @@ use serde_json::ser::{Formatter, Serializer};
 
 use crate::plain::is_unsafe;
 
-/// JSON with a line end. Control and direction characters are escaped, so that it can be shown on a terminal.
+/// Serializes a value as JSON with a newline at the end. Control and direction characters are escaped, so that the text
+/// is safe to show on a terminal.
 ///
 /// # Panics
-/// Never for the types of reports, which have text for keys.
+/// Never for the types of reports, whose keys are strings.
 #[must_use]
 pub fn to_json(value: &dyn Serialize) -> String {
     let mut bytes = Vec::new();
-    // Through a table of functions: no type has code of its own for this layout.
+    // Type erasure keeps this layout from being compiled once for every type.
     let mut serializer = Serializer::with_formatter(&mut bytes, Lines::default());
     let mut serializer = <dyn erased_serde::Serializer>::erase(&mut serializer);
     value.erased_serialize(&mut serializer).expect("a report is JSON");
@@ -22,12 +24,12 @@ pub fn to_json(value: &dyn Serialize) -> String {
     String::from_utf8(bytes).expect("JSON is UTF-8")
 }
 
-/// Lays JSON out.
+/// The layout of the JSON.
 #[derive(Default)]
 struct Lines {
-    /// The lists and objects that are open; whether each has begun a line of its own.
+    /// The open lists and objects; whether each has started a line of its own.
     open: Vec<bool>,
-    /// An element of a list comes next; whether it is the first.
+    /// Set before an element of a list; whether it is the first.
     next: Option<bool>,
 }
 
@@ -37,7 +39,7 @@ impl Lines {
         (0..self.open.len()).try_for_each(|_| out.write_all(b"  "))
     }
 
-    /// What stands before an element of a list, once it is known what the element is.
+    /// Writes the separator before an element of a list, once it is known whether the element is an object.
     fn element(&mut self, out: &mut (impl Write + ?Sized), object: bool) -> io::Result<()> {
         let Some(first) = self.next.take() else { return Ok(()) };
         let broken = self.open.last_mut().expect("a list is open");
@@ -58,7 +60,7 @@ impl Lines {
     }
 }
 
-/// Scalars, as Rust writes them: JSON has no NaN and no infinity, and none comes here.
+/// Scalars, as Rust writes them: JSON has neither NaN nor infinity, and reports contain neither.
 macro_rules! numbers {
     ($($name:ident: $type:ty),*) => {
         $(fn $name<W: ?Sized + Write>(&mut self, out: &mut W, value: $type) -> io::Result<()> {

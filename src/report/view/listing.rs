@@ -1,4 +1,4 @@
-//! What `list` found: devices, operations, and what cannot be used and why.
+//! The output of `list`: devices and operations, and those that cannot be used with the reasons.
 
 use super::{
     csv::Rows,
@@ -13,18 +13,18 @@ use crate::{
     report::record::{Kind, ListedDevice, Listing, RefusalRecord},
 };
 
-/// A listing, and how much of it is shown.
+/// A listing with its display options.
 #[derive(Clone, Copy, Debug)]
 pub struct Listings<'a> {
-    /// What there is.
+    /// The listing.
     pub found: &'a Listing,
-    /// Also drivers, properties, aliases and the operations of every model.
+    /// Whether to also show drivers, properties, aliases and the operations of every model.
     pub verbose: bool,
-    /// The devices were named: their operations are shown, models or not.
+    /// Whether the devices were named: their operations are shown, even those of models.
     pub chosen: bool,
-    /// What each backend refuses, by its name.
+    /// The refusals of each backend, by the backend's name.
     pub refused: &'a [(&'a str, Vec<RefusalRecord>)],
-    /// Which backends were tried, in words.
+    /// The backends that were tried, in words.
     pub tried: &'a str,
 }
 
@@ -87,7 +87,7 @@ impl Listings<'_> {
         blocks
     }
 
-    /// What stands below a device on a terminal.
+    /// The blocks below a device on a terminal.
     fn below(&self, listed: &ListedDevice) -> Vec<Block> {
         let device = &listed.device;
         let mut blocks = Vec::new();
@@ -169,7 +169,7 @@ fn not_used<'a>(refusals: impl IntoIterator<Item = (String, &'a RefusalRecord)>)
     (!rows.is_empty()).then(|| Block::table(["not used", "why not", "help"], rows))
 }
 
-/// The scalar arithmetic: what is asked without a mode by its name, the modes by their number.
+/// Describes the scalar arithmetic: operations without a mode by name, modes by their number.
 fn scalars(listed: &ListedDevice) -> Option<String> {
     let (plain, modes): (Vec<_>, Vec<_>) = listed.scalars.iter().partition(|scalar| scalar.id.qualifiers.is_empty());
     let names: Vec<&str> = plain.iter().flat_map(|scalar| &scalar.aliases).map(String::as_str).collect();

@@ -1,11 +1,11 @@
-//! The view for documents: GitHub's Markdown, in which every text of a report stands as it is.
+//! The view for documents: GitHub's Markdown, with every text of a report escaped to appear verbatim.
 
 use std::fmt::Write as _;
 
 use super::page::{Block, Cell, CellKind, Matrix, Page, Row, Table, marked};
 use crate::plain;
 
-/// The document. Plots are left out.
+/// Renders the document. Plots are omitted.
 pub(super) fn text(page: &Page) -> String {
     let mut out = String::new();
     page.blocks.iter().for_each(|block| write_block(&mut out, block));
@@ -66,7 +66,7 @@ fn write_block(out: &mut String, block: &Block) {
     }
 }
 
-/// A matrix as a table: what is large stands before the words.
+/// Renders a matrix as a table; the large number precedes the words.
 fn matrix(out: &mut String, Matrix { corner, columns, rows, .. }: &Matrix) {
     let head = [corner.clone()].into_iter().chain(columns.iter().map(|(head, _)| head.clone()));
     let rows = rows.iter().map(|row| {
@@ -90,7 +90,7 @@ fn table(out: &mut String, Table { columns, rows, .. }: &Table) {
         out.push_str(&line(row.cells.iter().map(cell).collect()));
     }
     out.push('\n');
-    // What unfolds in a cell cannot stand in one: it follows the table.
+    // Blocks that unfold in a cell cannot be placed inside a Markdown table cell: they follow the table.
     for row in rows {
         for cell in &row.cells {
             for more in &cell.more {
@@ -119,22 +119,22 @@ fn cell(cell: &Cell) -> String {
     )
 }
 
-/// Lines of a cell, which has no others.
+/// Joins the lines of a cell with `<br>`, the only line break that a cell allows.
 fn paragraphs(text: &str) -> String {
     text.split('\n').map(words).collect::<Vec<_>>().join("<br>")
 }
 
-/// A name as code, where it is one.
+/// Formats a name as code, if it is one.
 fn code(text: &str) -> String {
     let is_name = |letter: char| letter.is_ascii_alphanumeric() || "._-:@+".contains(letter);
     if !text.is_empty() && text.chars().all(is_name) { format!("`{text}`") } else { words(text) }
 }
 
-/// Words in which backticks enclose code.
+/// Renders words in which backticks enclose code.
 fn with_code(text: &str) -> String {
     let mut out = String::new();
     for (at, part) in marked(text).into_iter().enumerate() {
-        // A table's cell ends at a bar, in code too.
+        // A table cell ends at a bar, even inside code.
         let code = || format!("`{}`", plain::one_line(part).replace('|', "\\|"));
         out += &if at % 2 == 1 { code() } else { words(part) };
     }
@@ -145,7 +145,7 @@ fn longest_run<'a>(lines: impl Iterator<Item = &'a str>, letter: char) -> usize 
     lines.flat_map(|line| line.split(|other| other != letter).map(str::len)).max().unwrap_or(0)
 }
 
-/// Text in which nothing is markup, a link, a mention, a formula or a list.
+/// Escapes text so that nothing in it is markup, a link, a mention, a formula or a list.
 fn words(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 8);
     let mut before = ' ';
@@ -159,9 +159,9 @@ fn words(text: &str) -> String {
                 out.push('\\');
                 out.push(letter);
             }
-            // Between letters an underscore is no emphasis.
+            // An underscore between letters is not emphasis.
             '_' if !before.is_ascii_alphanumeric() => out.push_str("\\_"),
-            // No address turns into a link by itself.
+            // Prevents addresses from being linked automatically.
             ':' => out.push_str(if text.contains("://") { "&#58;" } else { ":" }),
             '.' if before.eq_ignore_ascii_case(&'w') => out.push_str("&#46;"),
             '#' | '+' | '-' | '=' if at == 0 => {

@@ -14,7 +14,7 @@ use crate::{
     report::record::{BenchComparison, ComparedCurve, ComparedRate, GrowthComparison, Rate, Side, Units},
 };
 
-/// The sides, and whether they differ.
+/// Renders the sides, and the verdict on whether they differ.
 fn head(title: &str, sides: &[Side], verdict: (bool, String)) -> Vec<Block> {
     let tone = if verdict.0 { Tone::Warning } else { Tone::Plain };
     vec![
@@ -24,7 +24,7 @@ fn head(title: &str, sides: &[Side], verdict: (bool, String)) -> Vec<Block> {
     ]
 }
 
-/// A table whose columns after the first are numbers.
+/// Builds a table whose columns after the first are numbers.
 fn numbers(heads: Vec<String>, rows: Vec<Row>) -> Block {
     let column = |(at, head)| Column { head, is_number: at > 0, least: 0 };
     Block::Table(Table { columns: heads.into_iter().enumerate().map(column).collect(), rows, layout: Layout::Rows })
@@ -72,7 +72,7 @@ impl Show for BenchComparison {
             let own: Vec<String> =
                 self.alone.iter().filter(|alone| alone.side == side.label).map(|alone| alone.id.to_string()).collect();
             if !own.is_empty() {
-                let words = format!("{} measured by {} alone", counted(own.len(), "operation"), side.label);
+                let words = format!("{} measured by {} only", counted(own.len(), "operation"), side.label);
                 blocks.push(Block::Screen(vec![Block::words(&words)]));
                 blocks.push(Block::Paper(vec![Block::Details { summary: words, blocks: vec![Block::Lines(own)] }]));
             }
@@ -118,7 +118,7 @@ impl Show for BenchComparison {
     }
 }
 
-/// `1.08 (1.01–1.15)`.
+/// Formats a ratio, such as `1.08 (1.01–1.15)`.
 fn ratio(of: &Rate) -> String {
     of.ratio.map_or_else(String::new, |ratio| {
         format!("{} ({}–{})", short(ratio.median), short(ratio.low), short(ratio.high))
@@ -126,13 +126,13 @@ fn ratio(of: &Rate) -> String {
 }
 
 impl Show for GrowthComparison {
-    /// The errors at the greatest length that all sides have; with `evidence`, and on paper, at every length.
+    /// Renders the errors at the greatest length that all sides have; with `evidence`, and on paper, at every length.
     fn page(&self, evidence: bool) -> Page {
         let title = format!("Error against n: {}", names(&self.sides));
         let differing =
             self.curves.iter().filter(|curve| curve.points.iter().any(|row| ComparedCurve::differs(row))).count();
         let verdict = match (self.curves.len(), differing) {
-            (0, _) => "no curve is of two sides".to_owned(),
+            (0, _) => "no curve is common to two sides".to_owned(),
             (all, 0) => format!("no difference: {} have the same errors", counted(all, "curve")),
             (all, some) => format!("{some} of {} differ", counted(all, "curve")),
         };
@@ -157,7 +157,7 @@ impl Show for GrowthComparison {
             }
         }
         if !self.alone.is_empty() {
-            let words = format!("{} of one side alone", counted(self.alone.len(), "curve"));
+            let words = format!("{} on one side only", counted(self.alone.len(), "curve"));
             blocks.push(Block::Screen(vec![Block::words(&words)]));
             blocks.push(Block::Paper(vec![Block::Details { summary: words, blocks: vec![Block::list(&self.alone)] }]));
         }
@@ -198,9 +198,9 @@ impl Show for GrowthComparison {
     }
 }
 
-/// A row of points of a curve.
+/// The position of a row of points in a curve.
 struct At {
-    /// It has the greatest length that all sides have.
+    /// Whether this is the greatest length that all sides have.
     is_last: bool,
 }
 

@@ -1,4 +1,4 @@
-//! How results are shown: a page of words, rows for spreadsheets and JSON, in the form that is asked for.
+//! Views of results: pages of text, rows for spreadsheets and JSON, in the requested format.
 
 mod comparisons;
 mod comparisons_rows;

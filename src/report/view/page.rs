@@ -1,13 +1,13 @@
-//! The page: what every command shows, whatever the form. A form escapes every text that it is given.
+//! The page: the common structure of all command output. Each renderer escapes every text it is given.
 
 use crate::plot::{Bars, Chart, Strips, Trees};
 
 /// A page.
 #[derive(Clone, Debug, Default)]
 pub struct Page {
-    /// Its title, which a browser shows; a terminal does not.
+    /// The title, shown by browsers but not on a terminal.
     pub title: String,
-    /// From top to bottom.
+    /// The blocks, from top to bottom.
     pub blocks: Vec<Block>,
 }
 
@@ -18,20 +18,20 @@ pub enum Block {
     Heading {
         /// From 1 to 3.
         level: u8,
-        /// What it says.
+        /// The text of the heading.
         text: String,
-        /// The name by which links find it.
+        /// The anchor that links refer to.
         anchor: Option<String>,
     },
     /// A paragraph.
     Words(Tone, String),
     /// A paragraph in which backticks enclose code.
     Marked(String),
-    /// Names, and what is to be said of each.
+    /// Names with their descriptions.
     Facts(Vec<(String, String)>),
-    /// Sentences below each other.
+    /// A list of sentences.
     List(Vec<(Tone, String)>),
-    /// Rows and columns.
+    /// A table.
     Table(Table),
     /// Lines of code or of bits, never wrapped.
     Lines(Vec<String>),
@@ -39,108 +39,109 @@ pub enum Block {
     Details {
         /// The summary.
         summary: String,
-        /// What unfolds.
+        /// The blocks inside.
         blocks: Vec<Self>,
     },
-    /// Bars; not on a terminal.
+    /// A bar chart; omitted on a terminal.
     Plot(Bars),
-    /// Curves; not on a terminal.
+    /// A line chart; omitted on a terminal.
     Chart(Chart),
-    /// Bits that are kept and dropped; not on a terminal.
+    /// Strips of bits that are kept and dropped; omitted on a terminal.
     Strips(Strips),
-    /// Summation trees; not on a terminal.
+    /// Summation trees; omitted on a terminal.
     Trees(Trees),
-    /// Things side by side, property by property, a large number in each cell; not on a terminal.
+    /// A matrix that compares things property by property, with a large number in each cell; omitted on a terminal.
     Matrix(Matrix),
-    /// Colours, and what each says; in a browser alone.
+    /// A legend of colours; browsers only.
     Shades(Vec<(Shade, String)>),
-    /// Links to other pages: what each says, and its address; in a browser alone.
+    /// Links to other pages, as text and address; browsers only.
     Links(Vec<(String, String)>),
-    /// Links to the headings of level 2 of the page, but those that are folded; in a browser alone.
+    /// Links to the level-2 headings of the page, except folded ones; browsers only.
     Contents,
-    /// Blocks that belong to the block before: two columns further to the right on a terminal.
+    /// Blocks that belong to the block before: indented by two columns on a terminal.
     Inset(Vec<Self>),
     /// An empty line on a terminal.
     Gap,
-    /// Blocks for a terminal alone.
+    /// Blocks for terminals only.
     Screen(Vec<Self>),
-    /// Blocks for documents and browsers alone.
+    /// Blocks for documents and browsers only.
     Paper(Vec<Self>),
 }
 
-/// Rows below a head. The first column says what a row is about.
+/// Rows below a head. The first column names the subject of each row.
 #[derive(Clone, Debug)]
 pub struct Table {
     /// The columns from left to right.
     pub columns: Vec<Column>,
     /// The rows from top to bottom.
     pub rows: Vec<Row>,
-    /// How a terminal lays it out.
+    /// The layout on a terminal.
     pub layout: Layout,
 }
 
 /// A column of a table.
 #[derive(Clone, Debug, Default)]
 pub struct Column {
-    /// Its head.
+    /// The column's head.
     pub head: String,
-    /// A terminal moves its cells to the right.
+    /// Whether a terminal aligns the cells to the right.
     pub is_number: bool,
-    /// The fewest characters that it has on a terminal.
+    /// The minimum width on a terminal, in characters.
     pub least: usize,
 }
 
-/// How a terminal lays out a table.
+/// The layout of a table on a terminal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Layout {
-    /// The head, and a line for each row.
+    /// The head, then one line for each row.
     #[default]
     Rows,
-    /// A line for each row, without the head.
+    /// One line for each row, without the head.
     Bare,
-    /// Without the head; the last column is wrapped.
+    /// No head; the last column is wrapped.
     Hanging,
-    /// The head; all columns but the first share the width and are wrapped, or follow each other if that is too narrow.
+    /// The head; all columns but the first share the width and are wrapped, or follow each other if it is too narrow.
     Beside,
-    /// The head; cells have the lines that they are given. Columns that do not fit go below the others, with the first column
-    /// again.
+    /// The head; cells keep their line breaks. Columns that do not fit go below the others, with the first column
+    /// repeated.
     Matrix,
 }
 
 /// Rows by columns, whose cells are read at a glance.
 #[derive(Clone, Debug, Default)]
 pub struct Matrix {
-    /// What the rows are about.
+    /// The name of the row dimension.
     pub corner: String,
-    /// Heads above the heads: how many columns each spans; none, or as many in all as there are columns.
+    /// Heads that span several columns each, with their spans; either empty, or with spans that add up to the number of
+    /// columns.
     pub groups: Vec<(String, usize)>,
-    /// What stands at the head of each column, and the address it leads to, if any.
+    /// The head of each column, and the address it links to, if any.
     pub columns: Vec<(String, Option<String>)>,
-    /// From top to bottom.
+    /// The rows, from top to bottom.
     pub rows: Vec<GlimpseRow>,
 }
 
 /// A row of a matrix.
 #[derive(Clone, Debug, Default)]
 pub struct GlimpseRow {
-    /// What it is about.
+    /// The subject of the row.
     pub head: String,
-    /// The address that its head leads to.
+    /// The address that the head links to.
     pub link: Option<String>,
-    /// A cell for each column: what is found there, nothing if there is nothing to be found.
+    /// One cell for each column, with everything found there; empty if there is nothing.
     pub cells: Vec<Vec<Glimpse>>,
 }
 
-/// What is read at a glance: a large number, and words below it.
+/// A finding that can be read at a glance: a large number with words below it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Glimpse {
     /// The number, or a word in its place.
     pub large: String,
-    /// What else is found.
+    /// Further findings.
     pub words: String,
-    /// What it is found of.
+    /// The subject of the finding.
     pub of: String,
-    /// Its colour. The words say the same.
+    /// The cell's colour. The words carry the same information.
     pub shade: Shade,
 }
 
@@ -163,54 +164,54 @@ pub enum Shade {
 /// A row of a table.
 #[derive(Clone, Debug, Default)]
 pub struct Row {
-    /// What all of it is to the reader.
+    /// The tone of the whole row.
     pub tone: Tone,
-    /// A sign in a terminal's margin, for those who see no colours.
+    /// A mark in a terminal's margin, for readers who see no colours.
     pub mark: Option<char>,
-    /// As many as there are columns.
+    /// As many cells as there are columns.
     pub cells: Vec<Cell>,
 }
 
 /// A cell of a table.
 #[derive(Clone, Debug, Default)]
 pub struct Cell {
-    /// What it says.
+    /// The cell's text.
     pub text: String,
-    /// How that is to be read.
+    /// The interpretation of the text.
     pub kind: CellKind,
-    /// What follows a name, as words.
+    /// Words that follow a name.
     pub after: String,
-    /// What it is to the reader.
+    /// The tone of the text.
     pub tone: Tone,
-    /// The address that it leads to: `#` and the anchor of a heading, or another page.
+    /// The address that the cell links to: `#` and the anchor of a heading, or another page.
     pub link: Option<String>,
-    /// What unfolds below the text; on a terminal, below the row.
+    /// Blocks that unfold below the text; on a terminal, below the row.
     pub more: Vec<Block>,
 }
 
-/// How the text of a cell is to be read.
+/// The interpretation of a cell's text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CellKind {
     /// Words.
     #[default]
     Words,
-    /// A name or a number of programs.
+    /// An identifier, or a number meant for programs.
     Code,
     /// Words in which backticks enclose code.
     Marked,
 }
 
-/// What a text is to the reader. Never told by colour alone.
+/// The role of a text for the reader. Never conveyed by colour alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tone {
-    /// A text like any other.
+    /// Ordinary text.
     #[default]
     Plain,
-    /// A name that is looked for, or the main point: bold on a terminal.
+    /// A name that the reader searches for, or the main point: bold on a terminal.
     Strong,
-    /// Beside the point.
+    /// Secondary information.
     Muted,
-    /// To be known before reading on.
+    /// Something to know before reading on.
     Warning,
     /// Something failed.
     Failure,
@@ -222,34 +223,34 @@ impl Block {
         Self::Heading { level, text: text.into(), anchor: None }
     }
 
-    /// A paragraph like any other.
+    /// An ordinary paragraph.
     pub fn words(text: impl Into<String>) -> Self {
         Self::Words(Tone::Plain, text.into())
     }
 
-    /// A heading on paper, and a line that is not bold on a terminal.
+    /// A heading on paper, and a line in regular weight on a terminal.
     pub fn titled(level: u8, text: impl Into<String>) -> [Self; 2] {
         let text = text.into();
         [Self::Paper(vec![Self::heading(level, text.clone())]), Self::Screen(vec![Self::words(text)])]
     }
 
-    /// A list of sentences like any other.
+    /// A list of ordinary sentences.
     pub fn list(sentences: impl IntoIterator<Item = impl Into<String>>) -> Self {
         Self::List(sentences.into_iter().map(|text| (Tone::Plain, text.into())).collect())
     }
 
-    /// The lines of a text, as they are.
+    /// The lines of a text, unchanged.
     #[must_use]
     pub fn text(text: &str) -> Self {
         Self::Lines(text.lines().map(str::to_owned).collect())
     }
 
-    /// A table of columns of text.
+    /// A table with text columns.
     pub fn table(head: impl IntoIterator<Item = impl Into<String>>, rows: impl IntoIterator<Item = Row>) -> Self {
         Self::laid_out(Layout::Rows, head, rows)
     }
 
-    /// The same, laid out in another way on a terminal.
+    /// Like [`Block::table`], with another layout on a terminal.
     pub fn laid_out(
         layout: Layout,
         head: impl IntoIterator<Item = impl Into<String>>,
@@ -261,22 +262,22 @@ impl Block {
 }
 
 impl Cell {
-    /// Words.
+    /// A cell of words.
     pub fn words(text: impl Into<String>) -> Self {
         Self { text: text.into(), ..Self::default() }
     }
 
-    /// A name or a number of programs.
+    /// A cell with an identifier, or a number meant for programs.
     pub fn code(text: impl Into<String>) -> Self {
         Self { text: text.into(), kind: CellKind::Code, ..Self::default() }
     }
 
-    /// Words in which backticks enclose code.
+    /// A cell of words in which backticks enclose code.
     pub fn marked(text: impl Into<String>) -> Self {
         Self { text: text.into(), kind: CellKind::Marked, ..Self::default() }
     }
 
-    /// The same in another tone.
+    /// Sets the tone.
     #[must_use]
     pub fn tone(mut self, tone: Tone) -> Self {
         self.tone = tone;
@@ -285,15 +286,15 @@ impl Cell {
 }
 
 impl Row {
-    /// A row like any other.
+    /// An ordinary row.
     #[must_use]
     pub fn plain(cells: Vec<Cell>) -> Self {
         Self { cells, ..Self::default() }
     }
 }
 
-/// Text in which backticks enclose code: the parts, words first, then code and words in turn. A backtick without another is a
-/// letter.
+/// Splits a text in which backticks enclose code: words first, then code and words in turn. An unpaired backtick is an
+/// ordinary character.
 pub(super) fn marked(text: &str) -> Vec<&str> {
     let mut parts: Vec<&str> = text.split('`').collect();
     if parts.len().is_multiple_of(2) {

@@ -1,4 +1,4 @@
-//! What papers print beside what was computed.
+//! The output of `papers`: printed figures next to computed ones.
 
 use super::{
     csv::Rows,
@@ -58,7 +58,7 @@ impl Show for PapersReport {
     }
 }
 
-/// What the marks in the margin mean.
+/// The legend of the marks in the margin.
 const MARKS: &str = "= equal   ~ differs, and why is known   ! differs   ? could not be asked";
 
 fn paper(paper: &PaperRecord) -> Vec<Block> {
@@ -89,7 +89,7 @@ fn paper(paper: &PaperRecord) -> Vec<Block> {
     head.into_iter().chain([Block::Screen(on_screen.collect()), Block::Paper(vec![table])]).chain(end).collect()
 }
 
-/// An item in a paragraph.
+/// Formats an item as a paragraph.
 fn line(item: &PaperItem) -> String {
     let computed = match (item.computed.as_str(), item.reason.as_deref()) {
         ("", Some(reason)) => reason.to_owned(),
@@ -99,7 +99,7 @@ fn line(item: &PaperItem) -> String {
     format!("{} {}: {}; {computed}", mark(item.verdict), asked(item), item.printed)
 }
 
-/// What was asked, and of which unit.
+/// Describes the question and the unit it was asked of.
 fn asked(item: &PaperItem) -> String {
     match &item.unit {
         Some(unit) => format!("{} [{unit}]", item.asked),
@@ -144,7 +144,7 @@ fn word(verdict: Verdict) -> &'static str {
     }
 }
 
-/// `41 numbers: 38 equal, 3 explained`.
+/// Counts the verdicts: `41 numbers: 38 equal, 3 explained`.
 fn counts<'a>(items: impl Iterator<Item = &'a PaperItem>) -> String {
     let verdicts: Vec<Verdict> = items.map(|item| item.verdict).collect();
     let all = [Verdict::Equal, Verdict::Explained, Verdict::Differs, Verdict::Unsupported, Verdict::Failed];

@@ -1,4 +1,4 @@
-//! What is drawn of rows of a summary: the bits that are kept when terms are aligned, and the order of the sum.
+//! Drawings of the rows of a summary: the bits that are kept when terms are aligned, and the order of the sum.
 
 use mxprobe_api::Format;
 use serde_json::Value;
@@ -10,14 +10,14 @@ use crate::{
     report::record::{BitsKept, OperationReport, Report, SummaryRow},
 };
 
-/// Says what a figure of strips shows.
+/// The caption of a figure of strips.
 const STRIPS: &str = "Each strip is the adder: the leading bit of the largest term at the left. Filled: kept. A slash: dropped. \
                       The line is where the format of the result ends; an arrow: nothing is lost.";
-/// Says what a figure of trees shows.
+/// The caption of a figure of trees.
 const TREES: &str = "A bar is one addition: what hangs below it is added at once and rounded once. d leaves at the top; dots stand \
                      for more of the same.";
 
-/// Bits that survive alignment, a strip for each of these rows that says how many; the name of each stands before it.
+/// Draws the bits that survive alignment: one strip, with its name, for each of these rows that states their number.
 #[must_use]
 pub fn drawn_strips<'a>(rows: impl IntoIterator<Item = (String, &'a SummaryRow)>) -> Option<Block> {
     let strips: Vec<Strip> = rows.into_iter().filter_map(|(label, row)| strip(label, row)).collect();
@@ -44,15 +44,15 @@ fn strip(label: String, row: &SummaryRow) -> Option<Strip> {
     Some(Strip { label, kept, ends, words: words.join("; ") })
 }
 
-/// The order of sums, a tree for each of these rows whose tree shows; equal trees are drawn once. Of a row's operations the one with
-/// most products is drawn.
+/// Draws the order of sums: one tree for each of these rows whose tree is known; equal trees are drawn once. Of a row's
+/// operations, the one with the most products is drawn.
 #[must_use]
 pub fn drawn_trees<'a>(rows: impl IntoIterator<Item = (String, &'a SummaryRow, &'a Report)>) -> Option<Block> {
     let mut trees: Vec<Tree> = Vec::new();
     for (label, row, report) in rows {
         let of_row = report.operations.iter().filter(|known| row.operations.contains(&known.operation.id));
         let drawn = of_row.filter_map(|operation| Some((operation, order(operation)?)));
-        // The first of those with most products.
+        // The first of those with the most products.
         let longest = drawn.rev().max_by_key(|(operation, _)| operation.operation.id.shape.k);
         let Some((operation, sum)) = longest else { continue };
         let label = format!("{label} k{}", operation.operation.id.shape.k);
@@ -70,15 +70,16 @@ fn in_steps(operation: &OperationReport) -> String {
     words.split(':').next().unwrap_or_default().to_owned()
 }
 
-/// The order of a sum, if its tree shows.
+/// Returns the order of a sum, if its tree is known.
 fn order(operation: &OperationReport) -> Option<Sum> {
     sum(operation.finding(ORDER_TREE)?.value.as_ref()?, 0)
 }
 
-/// The deepest tree that is drawn: a chain of so many products. A report is a file that anybody may have written.
+/// The maximum depth of a drawn tree: that of a chain of this many products. A report may come from an untrusted
+/// source.
 const DEEPEST: usize = 300;
 
-/// A tree of nested lists.
+/// Parses a tree from nested lists.
 fn sum(value: &Value, depth: usize) -> Option<Sum> {
     match value {
         Value::Number(k) => k.as_u64().and_then(|k| usize::try_from(k).ok()).map(Sum::Product),

@@ -1,4 +1,4 @@
-//! Reports as pages: who the device is, its operations at a glance, the answers with the evidence behind them.
+//! Reports as pages: the device, a summary of its operations, and the answers with the evidence behind them.
 
 use serde_json::Value;
 
@@ -23,7 +23,7 @@ use crate::{
 pub struct Reports<'a> {
     /// The reports.
     pub reports: &'a [Report],
-    /// Whether a terminal lists each operation with its findings, and not only the first screen.
+    /// Whether a terminal lists each operation with its findings, instead of only the first screen.
     pub listed: bool,
 }
 
@@ -58,7 +58,7 @@ impl Show for Reports<'_> {
     }
 }
 
-/// A report in full: who the device is, its operations at a glance, what is drawn of them, and folded each group of operations.
+/// Renders a report in full: the device, a summary of its operations, drawings, and each group of operations, folded.
 fn page(report: &Report, number: usize, evidence: bool) -> Vec<Block> {
     let mut blocks = head(report);
     blocks.push(Block::Contents);
@@ -127,10 +127,10 @@ fn head(report: &Report) -> Vec<Block> {
     blocks
 }
 
-/// The tables at a glance: of which questions.
+/// The tables at a glance, by the kind of operations that their questions apply to.
 const GLANCES: [AppliesTo; 2] = [AppliesTo::Floating, AppliesTo::Integers];
 
-/// The columns of a table at a glance, from left to right: a probe's name, and the head.
+/// Returns the columns of a table at a glance, from left to right: a probe's name, and the head.
 fn columns(of: AppliesTo) -> Vec<(&'static str, &'static str)> {
     let of = probes::all().filter(|probe| probe.applies_to == of);
     let mut columns: Vec<_> = of.filter_map(|probe| Some((probe.name, probe.shown.glance?))).collect();
@@ -138,7 +138,7 @@ fn columns(of: AppliesTo) -> Vec<(&'static str, &'static str)> {
     columns.into_iter().map(|(name, glance)| (name, glance.head)).collect()
 }
 
-/// The groups that were asked any of these questions.
+/// Builds a table of the groups that were asked any of these questions.
 fn operations_at_a_glance(
     groups: &[Vec<&OperationReport>],
     anchors: &[String],
@@ -163,7 +163,7 @@ fn operations_at_a_glance(
     (!rows.is_empty()).then(|| Block::table(head, rows))
 }
 
-/// An answer in a word or two; a dash where there is none.
+/// Formats an answer in a word or two; a dash if there is none.
 fn brief(finding: Option<&FindingRecord>) -> Cell {
     let muted = |text: &str| Cell::words(text).tone(Tone::Muted);
     let Some(finding) = finding else { return muted("—") };
@@ -182,7 +182,7 @@ fn brief(finding: Option<&FindingRecord>) -> Cell {
     }
 }
 
-/// What was found of operations with the same answers.
+/// Renders the results for operations with the same answers.
 fn operations(group: &[&OperationReport], anchor: String, evidence: bool) -> Vec<Block> {
     let mut blocks = vec![Block::Heading { level: 3, text: title(group), anchor: Some(anchor) }];
     let rows = group.iter().map(|report| {

@@ -1,4 +1,4 @@
-//! Reports as rows for spreadsheets, one a finding.
+//! Reports as rows for spreadsheets, one per finding.
 
 use super::csv::{self, Rows};
 use crate::{
@@ -10,7 +10,7 @@ use crate::{
 const COLUMNS: &str = "schema tool_version start backend fingerprint device kind emulated driver driver_version operation \
      family m n k d a b c instruction probe outcome value statement reason evidence_dots";
 
-/// Every finding of every report.
+/// Returns every finding of every report.
 pub(super) fn findings(reports: &[Report]) -> Rows {
     let mut rows = Vec::new();
     for report in reports {

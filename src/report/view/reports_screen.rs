@@ -9,10 +9,10 @@ use super::{
 };
 use crate::report::record::{EvidenceRecord, Kind, OperationReport, Report};
 
-/// Names of probes have at most this much room.
+/// The maximum width for names of probes.
 const WIDEST_NAME: usize = 40;
 
-/// The report. Operations with the same answers share one block, unless evidence is shown.
+/// Renders the report. Operations with the same answers share one block, unless evidence is shown.
 pub(super) fn blocks(report: &Report, evidence: bool) -> Vec<Block> {
     let mut blocks = head(report);
     let findings = report.operations.iter().flat_map(|operation| &operation.findings);
@@ -69,7 +69,7 @@ fn group(group: &[&OperationReport], names: usize, evidence: bool, blocks: &mut 
     blocks.push(Block::Inset(std::iter::once(findings).chain(summaries).collect()));
 }
 
-/// What a dot was made to show, and its bits.
+/// Renders the purpose of a dot, and its bits.
 fn dot(evidence: &EvidenceRecord, id: &OperationId) -> [Block; 2] {
     let muted = |lines: Vec<String>| Block::List(lines.into_iter().map(|line| (Tone::Muted, line)).collect());
     [muted(vec![words::about(evidence).to_owned()]), Block::Inset(vec![muted(words::dot(evidence, id))])]

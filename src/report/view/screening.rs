@@ -1,4 +1,4 @@
-//! What `screen` found, for people.
+//! The output of `screen`, for people.
 
 use super::{
     csv::Rows,
@@ -12,7 +12,7 @@ use crate::{
     report::record::{Health, ScreenReport, ScreenedOperation, Tally, WrongRecord},
 };
 
-/// Screens, one a device.
+/// Screens, one per device.
 #[derive(Clone, Copy, Debug)]
 pub struct Screens<'a>(pub &'a [ScreenReport]);
 
@@ -134,13 +134,13 @@ fn healthy(found: &ScreenedOperation) -> String {
     }
 }
 
-/// Results a second of a unit; of several, the slowest.
+/// Returns the results per second of a unit; with several units, those of the slowest.
 fn rate(found: &ScreenedOperation) -> Option<f64> {
     let rates = found.units.iter().filter(|unit| unit.elapsed_ns > 0);
     rates.map(|unit| unit.dots as f64 / unit.elapsed_ns as f64 * 1e9).min_by(f64::total_cmp)
 }
 
-/// Places that a terminal shows; JSON has all.
+/// The maximum number of places that a terminal shows; the JSON has all.
 const SHOWN: usize = 16;
 
 fn map(wrong: &WrongRecord) -> Vec<Block> {

@@ -1,30 +1,30 @@
-//! Writing for a terminal: width, colour, wrapped words.
+//! Terminal output: width, colour, wrapped text.
 
 use anstyle::{AnsiColor, Style as Ansi};
 
 use super::page::Tone;
 use crate::plain;
 
-/// How a terminal looks.
+/// The appearance of terminal output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Style {
     /// Columns to wrap at.
     pub width: usize,
-    /// With the bits behind each finding. Operations are then listed one by one.
+    /// Whether to show the bits behind each finding. Operations are then listed one by one.
     pub evidence: bool,
-    /// With ANSI escapes.
+    /// Whether to use ANSI escapes.
     pub color: bool,
 }
 
 impl Default for Style {
-    /// 100 columns, no evidence, no colour: what a pipe or a file gets.
+    /// 100 columns, no evidence, no colour: for a pipe or a file.
     fn default() -> Self {
         Self { width: 100, evidence: false, color: false }
     }
 }
 
 impl Style {
-    /// The same without wrapping: a line for each sentence, as tools that read lines want it.
+    /// Returns the same without wrapping: one line for each sentence, for tools that read lines.
     #[must_use]
     pub fn unwrapped(self) -> Self {
         Self { width: usize::MAX, ..self }
@@ -43,8 +43,8 @@ impl Style {
     }
 }
 
-/// Words as lines of at most `room` characters, without trailing blanks; a longer word is cut. Characters that would act
-/// on a terminal are written out, line ends are kept.
+/// Wraps words into lines of at most `room` characters, without trailing blanks; a longer word is cut. Characters that
+/// would act on a terminal are escaped, line ends are kept.
 #[must_use]
 pub fn wrap(words: &str, room: usize) -> Vec<String> {
     let room = room.max(1);
@@ -78,7 +78,7 @@ fn finished(line: &mut String) -> String {
     std::mem::take(line).trim_end_matches(' ').to_owned()
 }
 
-/// Appends words, wrapped at `width`, lines after the first indented, and a line end.
+/// Appends words wrapped at `width`, with the lines after the first indented, and a line end.
 pub(super) fn hang(text: &mut String, words: &str, indent: usize, width: usize) {
     let room = width.saturating_sub(indent).max(NARROWEST);
     for (number, line) in wrap(words, room).iter().enumerate() {
@@ -90,7 +90,7 @@ pub(super) fn hang(text: &mut String, words: &str, indent: usize, width: usize) 
     }
 }
 
-/// Words are not squeezed into fewer columns.
+/// The minimum number of columns for wrapped words.
 const NARROWEST: usize = 30;
 
 #[cfg(test)]

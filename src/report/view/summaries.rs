@@ -1,4 +1,4 @@
-//! The last lines of `identify` and `verify`: the answer, where it was saved, what to do next.
+//! The summaries that `identify` and `verify` end with: the answer, where it was saved, and the next step.
 
 use std::{collections::BTreeMap, fmt::Display};
 
@@ -10,18 +10,18 @@ use crate::{
     report::record::{IdentificationOutcome, IdentificationReport, IdentifiedOperation, Time, VerificationReport},
 };
 
-/// `f16 → f32`, or `bf16·e4m3 → f32` if A and B differ.
+/// Formats of an operation: `f16 → f32`, or `bf16·e4m3 → f32` if A and B differ.
 fn formats(id: &OperationId) -> String {
     if id.a == id.b { format!("{} → {}", id.a, id.d) } else { format!("{}·{} → {}", id.a, id.b, id.d) }
 }
 
-/// `3 of 178 operations identified, 12.3 s`, and whether operations are missing.
+/// The first line, such as `3 of 178 operations identified, 12.3 s`, with a note if operations are missing.
 fn head(words: String, time: &Time) -> Block {
     let missing = if time.interrupted { "; interrupted, the others were not asked" } else { "" };
     Block::words(format!("{words}, {}{missing}", super::words::tenths(time.duration_ns)))
 }
 
-/// Names below each other with what belongs to them.
+/// Renders names with their values, one per line.
 fn facts(lines: Vec<(&str, String)>) -> Block {
     Block::Facts(lines.into_iter().map(|(name, words)| (name.to_owned(), words)).collect())
 }
@@ -32,7 +32,8 @@ fn table(rows: Vec<Vec<String>>) -> Block {
     Block::Inset(vec![Block::Table(Table { columns, rows, layout: Layout::Bare })])
 }
 
-/// The answer of an identification, operations with the same arithmetic in one row; where it was saved; what to do next.
+/// Summarises an identification: operations with the same arithmetic in one row, where the result was saved, and the
+/// next step.
 #[must_use]
 pub fn identification_summary(report: &IdentificationReport, saved: Option<&impl Display>) -> Vec<Block> {
     let is_identified = |operation: &&IdentifiedOperation| operation.outcome == IdentificationOutcome::Identified;
@@ -58,7 +59,7 @@ pub fn identification_summary(report: &IdentificationReport, saved: Option<&impl
     blocks
 }
 
-/// A row for each arithmetic: formats, how many operations, how they ended and what they are like.
+/// Returns a row for each arithmetic: formats, number of operations, outcome, and models with the same bits.
 fn identified_rows(report: &IdentificationReport) -> Vec<Vec<String>> {
     let mut order = Vec::new();
     let mut folded: BTreeMap<_, usize> = BTreeMap::new();
@@ -88,10 +89,10 @@ fn identified_rows(report: &IdentificationReport) -> Vec<Vec<String>> {
     order.into_iter().map(row).collect()
 }
 
-/// Models that are said by name.
+/// The maximum number of models that are named.
 const NAMED: usize = 3;
 
-/// The models of `h100 mma.…`, each once: `a100, h100 and 4 more`.
+/// Returns the models of `h100 mma.…` without duplicates: `a100, h100 and 4 more`.
 fn model_names(equals: &[String]) -> String {
     let mut names: Vec<&str> = Vec::new();
     for name in equals.iter().filter_map(|equal| equal.split(' ').next()) {
@@ -104,7 +105,7 @@ fn model_names(equals: &[String]) -> String {
     if more == 0 { names.join(", ") } else { format!("{} and {more} more", names.join(", ")) }
 }
 
-/// The answer of a verification, operations of the same formats and result in one row; where it was saved; what to do next.
+/// Summarises a verification: the answer, where it was saved, and the next step.
 #[must_use]
 pub fn verification_summary(report: &VerificationReport, saved: Option<&impl Display>) -> Vec<Block> {
     let count = report.operations.iter().filter(|found| found.agrees()).count();

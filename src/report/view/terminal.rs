@@ -1,4 +1,4 @@
-//! The form for a terminal or a pipe.
+//! The view for a terminal or a pipe.
 
 use super::{
     page::{Block, Cell, Column, Layout, Row, Table, Tone},
@@ -6,7 +6,7 @@ use super::{
 };
 use crate::plain::one_line;
 
-/// Blocks as lines, for a result that is shown part by part.
+/// Renders blocks as lines, for a result that is shown part by part.
 #[must_use]
 pub fn on_screen(blocks: &[Block], style: Style) -> String {
     let mut screen = Screen { text: String::new(), style };
@@ -14,13 +14,13 @@ pub fn on_screen(blocks: &[Block], style: Style) -> String {
     screen.text
 }
 
-/// The widest first column whose rows are not wrapped for it.
+/// The maximum width of each column before the last in a hanging table.
 const WIDEST_NAME: usize = 40;
-/// Columns side by side are no narrower.
+/// The minimum width of columns side by side.
 const NARROWEST_COLUMN: usize = 20;
-/// Nor wider.
+/// Their maximum width.
 const WIDEST_COLUMN: usize = 1000;
-/// Between columns.
+/// The gap between columns.
 const GAP: &str = "  ";
 
 struct Screen {
@@ -74,20 +74,20 @@ impl Screen {
         }
     }
 
-    /// A line as it is.
+    /// Writes a line without wrapping it.
     fn line(&mut self, tone: Tone, line: &str, indent: usize) {
         let indent = if line.is_empty() { 0 } else { indent };
         self.text.push_str(&format!("{:indent$}{}\n", "", self.style.paint(tone, line)));
     }
 
-    /// Words, the lines after the first at another place.
+    /// Writes wrapped words; the lines after the first have another indent.
     fn paragraph(&mut self, tone: Tone, words: &str, indent: usize, after: usize) {
         let mut wrapped = String::new();
         hang(&mut wrapped, words, after, self.style.width);
         self.text.push_str(&format!("{:indent$}{}\n", "", self.style.paint(tone, wrapped.trim_end())));
     }
 
-    /// A line for each row; of a hanging one the last cell is wrapped.
+    /// Writes one line for each row; the last cell of a hanging table is wrapped.
     fn table(&mut self, table: &Table, indent: usize) {
         let Some((last, names)) = table.columns.split_last() else { return };
         let has_head = table.layout == Layout::Rows;
@@ -144,7 +144,7 @@ impl Screen {
         self.text.push('\n');
     }
 
-    /// Cells that share the width, or follow each other if that is too narrow.
+    /// Writes cells that share the width, or follow each other if it is too narrow.
     fn beside(&mut self, table: &Table, indent: usize) {
         let Some((_, columns)) = table.columns.split_first() else { return };
         let widest = table.rows.iter().filter_map(|row| row.cells.first()).map(length).max().unwrap_or(0);
@@ -179,7 +179,7 @@ impl Screen {
         }
     }
 
-    /// Cells of several lines side by side, as many columns at a time as fit.
+    /// Writes multi-line cells side by side, as many columns at a time as fit.
     fn matrix(&mut self, table: &Table, indent: usize) {
         let lines = |cell: &Cell| cell.text.lines().map(|line| one_line(line).into_owned()).collect::<Vec<_>>();
         let width = |at: usize| {
@@ -228,7 +228,7 @@ impl Screen {
         }
     }
 
-    /// Each cell on lines of its own, behind the head of its column.
+    /// Writes each cell on lines of its own, after the head of its column.
     fn below(&mut self, table: &Table, indent: usize) {
         for row in &table.rows {
             for (at, (column, cell)) in table.columns.iter().zip(&row.cells).enumerate() {
@@ -245,7 +245,7 @@ impl Screen {
     }
 }
 
-/// The blanks before a row, with the sign of the row in them.
+/// Returns the blanks before a row, including the row's mark.
 fn margin(mark: Option<char>, line: usize, indent: usize) -> String {
     match mark.filter(|_| line == 0 && indent >= 2) {
         Some(mark) => format!("{:1$}{mark} ", "", indent - 2),
@@ -282,7 +282,7 @@ mod tests {
         let text = on_screen(&[compared(3)], style);
         let rows = ["≠ order", "    C0  serial", "    C1  serial", "    C2  serial", "  carry"];
         assert_eq!(text.lines().take(5).collect::<Vec<_>>(), rows);
-        // However wide: the standard library pads to 65,535 columns at the most.
+        // The width may be huge: the standard library pads to at most 65,535 columns.
         assert!(on_screen(&[compared(3)], style.unwrapped()).contains("two words"));
     }
 

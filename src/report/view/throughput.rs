@@ -1,4 +1,4 @@
-//! Throughput: a table of rates, and what was not measured.
+//! Throughput: a table of rates, and the operations without one.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +22,7 @@ use crate::{
 pub struct Throughputs<'a>(pub &'a [BenchReport]);
 
 impl Show for Throughputs<'_> {
-    /// On a terminal without `evidence` the fastest operation of each kind, if many were measured.
+    /// On a terminal without `evidence`, shows the fastest operation of each kind if many were measured.
     fn page(&self, evidence: bool) -> Page {
         let title = match self.0 {
             [one] => format!("throughput of {} {}", one.device.selector, one.device.name),
@@ -89,7 +89,7 @@ fn cells(found: &Throughput, run: &ThroughputRun) -> Vec<Cell> {
     std::iter::once(Cell::code(found.id.to_string())).chain(words.map(Cell::words)).collect()
 }
 
-/// What one unit did in a cycle, beside what it could do where that is known.
+/// The rate of one unit in a cycle, with its peak if that is known.
 fn per_cycle(found: &Throughput, run: &ThroughputRun) -> String {
     let Some(rate) = run.flop_per_cycle_and_unit else { return String::new() };
     let peak = found.peak.as_ref().and_then(|peak| peak.per_cycle.as_ref()).filter(|_| run.span == Units::All);
@@ -100,7 +100,7 @@ fn measured(report: &BenchReport) -> impl Iterator<Item = &Throughput> + Clone {
     report.operations.iter().filter(|found| found.outcome == Outcome::Measured)
 }
 
-/// Three digits and a prefix: operations a second, of floating point where they are.
+/// Formats a rate with three digits and a prefix, in FLOP/s, or in OP/s for integers.
 pub(super) fn rate(id: &OperationId, flop_per_s: f64) -> String {
     let name = if id.is_integer() { "OP/s" } else { "FLOP/s" };
     let prefixes = [(1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")];
@@ -108,7 +108,7 @@ pub(super) fn rate(id: &OperationId, flop_per_s: f64) -> String {
     format!("{} {prefix}{name}", short(flop_per_s / unit))
 }
 
-/// Three digits, all of those before the point.
+/// Formats a number with three digits, and more if it has more before the point.
 pub(super) fn short(number: f64) -> String {
     match number.abs() {
         size if size >= 100.0 => format!("{number:.0}"),
@@ -117,7 +117,7 @@ pub(super) fn short(number: f64) -> String {
     }
 }
 
-/// What is to be known of the whole.
+/// Remarks on the whole measurement.
 fn remarks(report: &BenchReport) -> Vec<(Tone, String)> {
     let settings = &report.settings;
     let data = match settings.data {
@@ -148,7 +148,7 @@ fn remarks(report: &BenchReport) -> Vec<(Tone, String)> {
     remarks
 }
 
-/// The head, a table of rates, and what was not measured.
+/// The head, a table of rates, and the operations without one.
 fn page(report: &BenchReport, evidence: bool) -> Vec<Block> {
     let device = &report.device;
     let name = format!("{}  {}", device.selector, device.name);
@@ -208,9 +208,9 @@ fn page(report: &BenchReport, evidence: bool) -> Vec<Block> {
     blocks
 }
 
-/// Operations that are listed one by one on a terminal.
+/// The maximum number of operations listed one by one on a terminal.
 const FEW: usize = 8;
-/// What is said below the fastest operations.
+/// The note below the fastest operations.
 const MORE: &str = "the fastest of each; all: -v";
 
 /// The fastest operation of each family and formats.
@@ -244,7 +244,7 @@ fn unmeasured(found: &Throughput) -> Row {
     Row { tone, ..Row::plain(vec![Cell::code(found.id.to_string()), Cell::words(found.outcome.name()), reason]) }
 }
 
-/// The best rate of each operation; the mark is the vendor's peak.
+/// Plots the best rate of each operation; the mark is the vendor's peak.
 fn plot(report: &BenchReport) -> Option<Bars> {
     let rates: Vec<(&Throughput, f64)> =
         measured(report).filter_map(|found| Some((found, found.best()?.flop_per_s_best))).collect();
@@ -259,7 +259,7 @@ fn plot(report: &BenchReport) -> Option<Bars> {
             mark: found.peak.as_ref().map(|peak: &Peak| digits(peak.flop_per_s)),
         })
         .collect();
-    // Integers have no floating point, and one axis has one unit.
+    // Integers are not floating point, and one axis has one unit.
     let name = if measured(report).any(|found| found.id.is_integer()) { "OP/s" } else { "FLOP/s" };
     let title = "Best rate with operands in registers; the mark is the vendor's dense peak".into();
     (!bars.is_empty()).then(|| Bars { title, unit: format!("{prefix}{name}"), bars })

@@ -9,7 +9,7 @@ const COLUMNS: &str = "schema tool_version start backend fingerprint device kind
      spread_percent flop_per_s_best flop_per_s_median frequency_hz flop_per_cycle_and_unit emulated \
      ratio_to_yardstick peak_flop_per_s peak_flop_per_cycle_and_unit";
 
-/// Rows for spreadsheets, one a run; an operation that was not measured has one row without numbers.
+/// Returns the rows, one per run; an operation that was not measured has one row without numbers.
 pub(super) fn rows(reports: &[BenchReport]) -> Rows {
     let mut rows = Vec::new();
     for report in reports {
@@ -60,7 +60,7 @@ fn fields(report: &BenchReport, found: &Throughput, run: Option<&ThroughputRun>)
     cells
 }
 
-/// The word that a value is in the JSON.
+/// Returns the word for a value in the JSON.
 fn word(value: impl serde::Serialize) -> String {
     serde_json::to_value(value).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
 }

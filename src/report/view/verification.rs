@@ -1,4 +1,4 @@
-//! What `verify` found, operation by operation.
+//! The output of `verify`, operation by operation.
 
 use super::{
     csv::Rows,
@@ -22,7 +22,7 @@ impl Show for VerificationReport {
         let mut facts = vec![("model".to_owned(), self.model.clone())];
         facts.extend(words::origin(&self.device, &self.host, &self.tool, &self.time));
         if self.nan == NanBits::Any {
-            facts.push(("NaN".to_owned(), "any counts as the same".to_owned()));
+            facts.push(("NaN".to_owned(), "any counts as equal".to_owned()));
         }
         let mut paper = vec![Block::heading(1, &title), Block::words(words::kind(&self.device)), Block::Facts(facts)];
         paper.extend(words::interrupted(&self.time));
@@ -69,7 +69,7 @@ fn row(found: &VerifiedOperation) -> Row {
     Row { tone, ..Row::plain(std::iter::once(Cell::code(found.id.to_string())).chain(numbers).chain(ends).collect()) }
 }
 
-/// What was found about one operation, as lines.
+/// Renders the results for one operation.
 #[must_use]
 pub fn verified(found: &VerifiedOperation) -> Vec<Block> {
     let line = match (&found.failed, found.mismatches) {
@@ -81,7 +81,7 @@ pub fn verified(found: &VerifiedOperation) -> Vec<Block> {
             };
             format!("{}: {} dots, no mismatch{nan}, {}", found.id, found.dots, words::tenths(found.duration_ns))
         }
-        (None, wrong) => format!("{}: {wrong} of {} dots differ; the first, made simple:", found.id, found.dots),
+        (None, wrong) => format!("{}: {wrong} of {} dots differ; the first, simplified:", found.id, found.dots),
     };
     let evidence = found.evidence.iter().flat_map(|evidence| words::evidence(&found.id, evidence)).collect();
     vec![Block::words(line), Block::Inset(evidence)]

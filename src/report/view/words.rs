@@ -1,4 +1,4 @@
-//! What every view says in the same words: answers, numbers, evidence, durations.
+//! Wording that all views share: answers, numbers, evidence, durations.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -14,7 +14,7 @@ use crate::{
     },
 };
 
-/// What stands behind a device, in words.
+/// The kind of a device, in words.
 pub(super) fn kind(device: &DeviceRecord) -> &'static str {
     match device.kind {
         _ if device.emulated => "a double made for tests: nothing was measured on a device",
@@ -39,7 +39,7 @@ pub(super) fn driver(driver: &DriverRecord) -> String {
     format!("{} {}{api}", driver.name, driver.version)
 }
 
-/// What a head of a report says of the device, the machine and the run, name by name.
+/// The facts about device, machine and run in the head of a report, as names and values.
 pub(super) fn origin(device: &DeviceRecord, host: &Host, tool: &Tool, time: &Time) -> Vec<(String, String)> {
     let mut facts = vec![("fingerprint".to_owned(), device.fingerprint.clone())];
     facts.extend(device.driver.as_ref().map(|found| ("driver".to_owned(), driver(found))));
@@ -50,13 +50,13 @@ pub(super) fn origin(device: &DeviceRecord, host: &Host, tool: &Tool, time: &Tim
     facts
 }
 
-/// The variables of the environment that matter, where any was set.
+/// The relevant environment variables, if any was set.
 pub(super) fn environment(host: &Host) -> Option<String> {
     let variables = host.environment.iter().map(|(name, value)| format!("{name}={value}"));
     (!host.environment.is_empty()).then(|| variables.collect::<Vec<_>>().join("; "))
 }
 
-/// What the system said of the device, before and after.
+/// The readings of the system for the device, before and after.
 pub(super) fn conditions(conditions: &Conditions) -> Option<String> {
     let words = |(when, readings): (&str, &BTreeMap<String, String>)| {
         let all: Vec<String> = readings.iter().map(|(name, value)| format!("{name} {value}")).collect();
@@ -67,7 +67,7 @@ pub(super) fn conditions(conditions: &Conditions) -> Option<String> {
     (!both.is_empty()).then(|| both.join("; "))
 }
 
-/// How many findings ended in which way; ways that did not occur are left out.
+/// Counts findings by outcome; outcomes that did not occur are omitted.
 pub(super) fn tally<'a>(findings: impl Iterator<Item = &'a FindingRecord> + Clone) -> String {
     let ways = [Outcome::Measured, Outcome::Unsupported, Outcome::Skipped, Outcome::Inconclusive, Outcome::Failed];
     let counts = ways.map(|way| (findings.clone().filter(|finding| finding.outcome == way).count(), way.name()));
@@ -76,7 +76,7 @@ pub(super) fn tally<'a>(findings: impl Iterator<Item = &'a FindingRecord> + Clon
     if counts.is_empty() { "no findings".to_owned() } else { counts.join(", ") }
 }
 
-/// What an outcome is to the reader.
+/// The tone in which an outcome is shown.
 pub(super) fn tone(outcome: Outcome) -> Tone {
     match outcome {
         Outcome::Measured => Tone::Plain,
@@ -86,14 +86,16 @@ pub(super) fn tone(outcome: Outcome) -> Tone {
     }
 }
 
-/// How the questions to operations with the same answers ended, how many dots were asked of all, and how long that took.
+/// The outcomes of the probes of a group of operations with the same answers, the number of dots asked of all of them,
+/// and the time taken.
 pub(super) fn group(group: &[&OperationReport]) -> String {
     let total = |value: fn(&OperationReport) -> u64| group.iter().map(|report| value(report)).sum::<u64>();
     let tally = tally(group[0].findings.iter());
     format!("{tally}; {} dots, {}", total(|report| report.dots), seconds(total(|report| report.duration_ns)))
 }
 
-/// One dot as lines: what it was made to show, the products that are not of two zeros, scales, c, d and what rivals say.
+/// One dot as lines: its purpose, the products other than +0 × +0, scales, c, d and the predictions of the
+/// rivals.
 pub(super) fn evidence(id: &OperationId, evidence: &EvidenceRecord) -> [Block; 2] {
     let show = |format: Format, text: &str| match format.parse_hex(text) {
         Ok(bits) => format!("{text} ({})", plain::decimal(format, bits)),
@@ -116,17 +118,17 @@ pub(super) fn evidence(id: &OperationId, evidence: &EvidenceRecord) -> [Block; 2
     [Block::words(&evidence.about), Block::Inset(vec![Block::Lines(lines)])]
 }
 
-/// A duration in seconds, to a tenth.
+/// A duration in seconds, with one decimal.
 pub(super) fn tenths(nanoseconds: u64) -> String {
     format!("{:.1} s", Duration::from_nanos(nanoseconds).as_secs_f64())
 }
 
-/// What a table for spreadsheets says first in each row: schema, version, start, backend, fingerprint and device.
+/// The first fields of each row of a table for spreadsheets: schema, version, start, backend, fingerprint and device.
 pub(super) fn run_fields(schema: &str, tool: &Tool, time: &Time, device: &DeviceRecord) -> Vec<String> {
     [schema, &tool.version, &time.start, &device.backend, &device.fingerprint, &device.name].map(str::to_owned).into()
 }
 
-/// How often a run was resumed, and when last, if it was.
+/// How often a run was resumed, and when last; `None` if it was not.
 pub(super) fn resumed(resumptions: &[Resumption]) -> Option<String> {
     let last = resumptions.last()?;
     let times = match resumptions.len() {
@@ -136,20 +138,20 @@ pub(super) fn resumed(resumptions: &[Resumption]) -> Option<String> {
     Some(format!("resumed {times}, last at {}", last.time))
 }
 
-/// Said of a run that was interrupted, if it was.
+/// The note for an interrupted run; `None` if the run was not interrupted.
 pub(super) fn interrupted(time: &Time) -> Option<Block> {
     time.interrupted.then(|| Block::Words(Tone::Warning, INTERRUPTED.to_owned()))
 }
 
-/// Said of a run that was interrupted.
+/// The text of the note for an interrupted run.
 pub(super) const INTERRUPTED: &str = "interrupted: the operations that are missing here were not asked";
 
-/// What a dot was made to show.
+/// The purpose of a dot.
 pub(super) fn about(evidence: &EvidenceRecord) -> &str {
     if evidence.about.is_empty() { "evidence" } else { &evidence.about }
 }
 
-/// How many products are added at once.
+/// The number of products added at once.
 pub(super) fn at_once(count: AtOnce) -> String {
     match count {
         AtOnce::All => "all".to_owned(),
@@ -157,7 +159,7 @@ pub(super) fn at_once(count: AtOnce) -> String {
     }
 }
 
-/// How many fraction bits are kept.
+/// The number of fraction bits kept.
 pub(super) fn bits_kept(bits: BitsKept) -> String {
     match bits {
         BitsKept::Exact => "exact".to_owned(),
@@ -166,7 +168,8 @@ pub(super) fn bits_kept(bits: BitsKept) -> String {
     }
 }
 
-/// An answer of a table of sums by devices in one short line: `25 ×16 trunc RZ`, `exact ×1 RNE`, `exact, wraps`.
+/// The answer of a row in one short line, for a table of sums by devices: `25 ×16 trunc RZ`, `exact ×1 RNE`, `exact,
+/// wraps`.
 pub(super) fn brief(row: &SummaryRow) -> String {
     let bits = row.bits_kept.map_or_else(|| "?".to_owned(), bits_kept);
     if row.is_integer() {
@@ -187,11 +190,11 @@ pub(super) fn brief(row: &SummaryRow) -> String {
     words.join(" ")
 }
 
-/// What the line of [`brief`] means.
+/// The explanation of the line that [`brief`] makes.
 pub(super) const BRIEF: &str = "fraction bits kept below the largest term (f32 has 23), products added at once, what becomes of \
     lower bits, rounding of the result; - not offered";
 
-/// What becomes of lower bits; a dash if none is lost.
+/// The treatment of lower bits; a dash if none is lost.
 pub(super) fn dropped(row: &SummaryRow) -> &str {
     match row.dropped.as_deref() {
         Some("truncate") => "truncated",
@@ -205,7 +208,7 @@ pub(super) fn dropped(row: &SummaryRow) -> &str {
     }
 }
 
-/// How sums are rounded to the result, or what integer sums beyond the range do.
+/// The rounding of sums to the result, or the treatment of integer sums out of range.
 pub(super) fn result(row: &SummaryRow) -> String {
     if row.is_integer() {
         let satfinite = row.modes.iter().any(|mode| mode == "satfinite");
@@ -234,10 +237,10 @@ pub(super) fn result(row: &SummaryRow) -> String {
     text
 }
 
-/// Products that are shown one a line.
+/// The maximum number of products that are shown one per line.
 const PRODUCTS_ON_LINES: usize = 8;
 
-/// A dot line by line: the inputs that are not +0, c, d, and what the rivals predict.
+/// A dot, line by line: the products other than +0 × +0, c, d, and the predictions of the rivals.
 pub(super) fn dot(evidence: &EvidenceRecord, id: &OperationId) -> Vec<String> {
     if let Some(name) = &evidence.function {
         return call(evidence, name, id);
@@ -250,7 +253,7 @@ pub(super) fn dot(evidence: &EvidenceRecord, id: &OperationId) -> Vec<String> {
     lines
 }
 
-/// A call of a scalar function: operands, result, and what the rivals predict.
+/// A call of a scalar function: operands, result, and the predictions of the rivals.
 fn call(evidence: &EvidenceRecord, name: &str, id: &OperationId) -> Vec<String> {
     let to = name.parse().map_or(id.d, |function: ScalarFunction| function.result(id.a));
     let operands: Vec<String> = evidence.a.iter().map(|bits| number(id.a, bits)).collect();
@@ -259,7 +262,7 @@ fn call(evidence: &EvidenceRecord, name: &str, id: &OperationId) -> Vec<String> 
     lines
 }
 
-/// The products that are not of two zeros, and the scales.
+/// The products other than +0 × +0, and the scales.
 pub(super) fn inputs(evidence: &EvidenceRecord, id: &OperationId) -> Vec<String> {
     let mut products = Vec::new();
     for (index, (a, b)) in evidence.a.iter().zip(&evidence.b).enumerate() {
@@ -281,7 +284,7 @@ fn is_zero(format: Format, hex: &str) -> bool {
     format.parse_hex(hex).is_ok_and(|bits| bits == 0)
 }
 
-/// Bits and, beside them, the value for people. Text that is no number of the format is shown as it is.
+/// Bits, followed by the value for people. Text that is not a number of the format is returned unchanged.
 pub(super) fn number(format: Format, hex: &str) -> String {
     match format.parse_hex(hex) {
         Ok(bits) => format!("{hex} ({})", short(format, bits)),
@@ -289,7 +292,7 @@ pub(super) fn number(format: Format, hex: &str) -> String {
     }
 }
 
-/// A duration in milliseconds, or, from one second on, in seconds.
+/// A duration in milliseconds if below one second, otherwise in seconds.
 pub(super) fn seconds(nanoseconds: u64) -> String {
     let tenths_of_ms = nanoseconds / 100_000;
     if tenths_of_ms < 10_000 {

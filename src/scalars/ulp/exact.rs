@@ -1,7 +1,8 @@
-//! The exact value of an elementary function, to 126 bits: what a result is held against where f64 does not decide.
+//! The exact value of an elementary function, to 126 bits, for results that f64 cannot judge.
 //!
-//! Fixed-point integers of as many bits as the argument needs: the exponential by its series, the logarithm by that of
-//! artanh, sine and cosine by their series after a reduction with as many bits of π as the argument has in front of its point.
+//! The values are fixed-point integers with as many bits as the argument needs: the exponential by its series, the
+//! logarithm by the series of artanh, sine and cosine by their series after a reduction with as many bits of π as the
+//! argument has before its point.
 
 use std::sync::LazyLock;
 
@@ -11,26 +12,27 @@ use dashu_int::{
 };
 use mxprobe_api::{Decoded, Elementary, Format, Overflow, Rounding, ScalarFunction, Subnormals};
 
-/// Bits of a value that are kept in front of the sticky bit.
+/// Bits of a value that are kept above the sticky bit.
 const KEPT: usize = 126;
-/// Bits behind the point, beyond those that a small argument needs.
+/// Bits after the point, in addition to those that a small argument needs.
 const PLACES: usize = 256;
-/// Bits of the constants: more than the longest reduction takes, of an f64 of 2^1024.
+/// Bits of the constants: more than the longest reduction needs, that of an f64 near 2^1024.
 const MOST: usize = 1600;
 
-/// A value that no float is: `(2·magnitude + sticky) · 2^exponent`, so that it can be rounded to any format once.
+/// An exact value that need not be a float: `(2·magnitude + sticky) · 2^exponent`, which can be rounded once to any
+/// format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Exact {
     /// A number.
     Finite {
         /// The sign.
         negative: bool,
-        /// 126 bits and a sticky one.
+        /// 126 bits and a sticky bit.
         magnitude: u128,
-        /// Of the lowest bit.
+        /// The exponent of the lowest bit.
         exponent: i32,
     },
-    /// An infinity, of an argument that has one: the logarithm of zero.
+    /// An infinity as the exact result: the logarithm of zero.
     Infinity {
         /// The sign.
         negative: bool,
@@ -40,7 +42,7 @@ pub(super) enum Exact {
 }
 
 impl Exact {
-    /// Rounded to nearest even; `None` for a NaN.
+    /// The value rounded to nearest even; `None` for a NaN.
     pub(super) fn rounded(self, format: Format) -> Option<u64> {
         match self {
             Self::Finite { negative, magnitude: 0, .. } if negative => format.negative_zero(),
@@ -54,7 +56,7 @@ impl Exact {
         }
     }
 
-    /// How far a finite number of a format lies from it, as a multiple of 2^`unit`.
+    /// The distance of a format's finite number from the exact value, as a multiple of 2^`unit`.
     pub(super) fn distance(self, format: Format, bits: u64, unit: i32) -> Option<f64> {
         let Self::Finite { negative, magnitude, exponent } = self else { return None };
         let (of_bits, significand, lowest) = match format.decode(bits) {
@@ -64,7 +66,7 @@ impl Exact {
             }
             _ => return None,
         };
-        // On one grid, the finer one; far below the unit nothing matters.
+        // Use the finer of the two grids; bits far below the unit do not matter.
         let grid = exponent.min(lowest).max(unit - 400);
         let place = |negative: bool, magnitude: u128, exponent: i32| {
             let value = signed(negative, &UBig::from(magnitude));
@@ -89,7 +91,7 @@ fn signed(negative: bool, magnitude: &UBig) -> IBig {
     if negative { -value } else { value }
 }
 
-/// `value · 2^-places`, which is not exact if `sticky`.
+/// `value · 2^-places`, which is inexact if `sticky`.
 fn finite(value: &IBig, places: i32, sticky: bool) -> Exact {
     let negative = *value < IBig::ZERO;
     let magnitude = UBig::try_from(if negative { -value } else { value.clone() }).unwrap_or_default();
@@ -102,7 +104,7 @@ fn finite(value: &IBig, places: i32, sticky: bool) -> Exact {
     Exact::Finite { negative, magnitude: kept << 1 | u128::from(sticky), exponent }
 }
 
-/// The exact value of a function of one operand; `None` if the function is not one of these.
+/// The exact value of a function of one operand; `None` if the function is not implemented here.
 pub(super) fn exact(function: ScalarFunction, format: Format, bits: u64) -> Option<Exact> {
     let (negative, significand, exponent) = match format.decode(bits) {
         Decoded::Nan { .. } => return Some(Exact::Nan),
@@ -122,9 +124,9 @@ pub(super) fn exact(function: ScalarFunction, format: Format, bits: u64) -> Opti
     })
 }
 
-/// The cosine of an f64, rounded to nearest; `None` of what is not a number with a cosine. With `bits_of_pi`, π is cut to so
-/// many bits before the argument is reduced, as the x87 instruction FCOS has it (*specified*: 66 bits, Intel SDM volume 1,
-/// 8.3.8).
+/// The cosine of an f64, rounded to nearest; `None` if the argument is not finite or is zero. With `bits_of_pi`, π is
+/// truncated to that many bits before the argument is reduced, as in the x87 instruction FCOS (*specified*: 66 bits,
+/// Intel SDM volume 1, 8.3.8).
 pub(crate) fn cosine(bits: u64, bits_of_pi: Option<usize>) -> Option<u64> {
     let Decoded::Finite { negative, significand, exponent } = Format::F64.decode(bits) else { return None };
     let lowest = exponent - Format::F64.fraction_bits().cast_signed();
@@ -166,7 +168,7 @@ fn at_zero(function: ScalarFunction, negative: bool) -> Option<Exact> {
     })
 }
 
-/// A number that is not zero: `±odd · 2^lowest`.
+/// A nonzero number, `±odd · 2^lowest`.
 struct Argument {
     negative: bool,
     odd: u64,
@@ -174,19 +176,19 @@ struct Argument {
 }
 
 impl Argument {
-    /// The exponent of its leading bit.
+    /// The exponent of the leading bit.
     fn leading(&self) -> i32 {
         self.lowest + 63 - self.odd.leading_zeros().cast_signed()
     }
 
-    /// Its value with so many bits behind the point; those below are cut.
+    /// The value with `places` bits after the point; lower bits are dropped.
     fn fixed(&self, places: usize) -> IBig {
         let value = signed(self.negative, &UBig::from(self.odd));
         let up = self.lowest + i32::try_from(places).unwrap_or(i32::MAX);
         if up >= 0 { value << whole(up) } else { value >> whole(-up) }
     }
 
-    /// Bits behind the point that keep [`PLACES`] of a value of the argument's size.
+    /// The number of bits after the point that keeps [`PLACES`] bits of a value of the argument's size.
     fn places(&self) -> usize {
         PLACES + whole(-self.leading())
     }
@@ -209,7 +211,7 @@ impl Argument {
     }
 
     fn reciprocal_square_root(&self) -> Exact {
-        // 1 / √x = √(2^(2P) / odd) · 2^(-P - lowest/2), of an even exponent.
+        // 1 / √x = √(2^(2P) / odd) · 2^(-P - lowest/2), for an even exponent.
         let odd_exponent = self.lowest.rem_euclid(2);
         let odd = UBig::from(self.odd) << whole(odd_exponent);
         let quotient = (UBig::ONE << (4 * PLACES)) / &odd;
@@ -237,7 +239,7 @@ impl Argument {
         }
     }
 
-    /// Beyond these no format has a value: 2^±4096.
+    /// Whether the result, or its reciprocal, is beyond every format's range of less than 2^±4096.
     fn is_beyond(&self) -> bool {
         self.leading() > 11
     }
@@ -271,9 +273,9 @@ impl Argument {
         finite(&value, i32::try_from(places).unwrap_or(i32::MAX) - power, true)
     }
 
-    /// The natural logarithm, relative to which nothing is lost near 1: an f64 is at least 2^-53 away from it.
+    /// The natural logarithm. No relative precision is lost near 1, since an f64 differs from 1 by at least 2^-53.
     fn log(&self, places: usize) -> IBig {
-        // odd · 2^-length in [1/2, 1), doubled below √(1/2).
+        // odd · 2^-length is in [1/2, 1); double it if it is below √(1/2).
         let length = 64 - self.odd.leading_zeros() as usize;
         let mut value = IBig::from(self.odd) << (places - length);
         let mut power = self.lowest + i32::try_from(length).unwrap_or(0);
@@ -286,12 +288,12 @@ impl Argument {
         2 * artanh(&ratio, places) + ln2(places) * power
     }
 
-    /// The sine of the argument and so many quarter turns, of a π that is cut to some bits.
+    /// The sine of the argument plus a number of quarter turns, with π truncated to `bits_of_pi` bits if given.
     fn sine(&self, quarters: i32, bits_of_pi: Option<usize>) -> Exact {
         let places = self.places() + whole(self.leading() + 1);
         let mut half_pi = pi(places) >> 1;
         if let Some(bits) = bits_of_pi {
-            // π/2 has one bit in front of the point.
+            // π/2 has one bit before the point.
             let cut = (places + 1).saturating_sub(bits);
             half_pi = (half_pi >> cut) << cut;
         }
@@ -305,7 +307,7 @@ impl Argument {
     }
 
     fn tanh(&self) -> Exact {
-        // Nearer to 1 than any format tells.
+        // Closer to 1 than any format can distinguish.
         if self.leading() > 6 {
             return Exact::Finite { negative: self.negative, magnitude: u128::MAX >> 1, exponent: -127 };
         }
@@ -320,14 +322,14 @@ impl Argument {
 
 const PLACES_I32: i32 = 256;
 
-/// The integer nearest to a quotient; the divisor is positive.
+/// The integer nearest to a quotient; the divisor must be positive.
 fn nearest(value: &IBig, divisor: &IBig) -> IBig {
     ((value << 1) + divisor).div_euclid(divisor << 1)
 }
 
-/// `e^x` as a number between 0.7 and 1.5 and a power of two.
+/// `e^x` as a number between 0.7 and 1.5 times a power of two.
 fn exponential(x: &IBig, places: usize) -> (IBig, i32) {
-    /// The series is that of the argument so many times halved; its sum is squared as often.
+    /// How often the argument of the series is halved, and its sum is squared in return.
     const HALVED: usize = 16;
     let ln2 = ln2(places);
     let power = nearest(x, &ln2);
@@ -349,7 +351,7 @@ fn exponential(x: &IBig, places: usize) -> (IBig, i32) {
     (sum >> (2 * HALVED), i32::try_from(&power).unwrap_or(0))
 }
 
-/// `x + x³/3 + x⁵/5 + …`, for |x| below 1/4.
+/// `x + x³/3 + x⁵/5 + …`, for |x| < 1/4.
 fn artanh(x: &IBig, places: usize) -> IBig {
     let square: IBig = (x * x) >> places;
     let (mut power, mut sum) = (x.clone(), x.clone());
@@ -363,17 +365,17 @@ fn artanh(x: &IBig, places: usize) -> IBig {
     sum
 }
 
-/// `x - x³/6 + …`, for |x| below 1.
+/// `x - x³/6 + …`, for |x| < 1.
 fn sine_series(x: &IBig, places: usize) -> IBig {
     alternating(x.clone(), x, places, 1)
 }
 
-/// `1 - x²/2 + …`, for |x| below 1.
+/// `1 - x²/2 + …`, for |x| < 1.
 fn cosine_series(x: &IBig, places: usize) -> IBig {
     alternating(IBig::ONE << places, x, places, 0)
 }
 
-/// The sum of terms, each that before it times `-x² / ((n + 1)(n + 2))`, from `n` on.
+/// The sum of a series in which each term is the one before it times `-x² / ((n + 1)(n + 2))`, starting from `n`.
 fn alternating(first: IBig, x: &IBig, places: usize, mut n: u32) -> IBig {
     let square: IBig = (x * x) >> places;
     let (mut term, mut sum) = (first.clone(), first);

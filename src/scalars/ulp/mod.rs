@@ -1,6 +1,6 @@
 //! How far are the elementary functions from their exact values, in units in the last place?
 //!
-//! Asked only where it is named, since it takes millions of calls of each function.
+//! Asked only if a run names it, since it takes millions of calls of each function.
 
 mod exact;
 mod nearest;
@@ -16,16 +16,17 @@ pub(crate) use exact::cosine;
 use nearest::{Judged, judged};
 use ranges::{Range, ranges, shares};
 
-/// The calls of each function, if nothing else is said.
+/// The default number of calls of each function.
 pub const POINTS: u64 = 10_000_000;
 
-/// The calls of each function of f64 at the most: every exact value is computed with integers of hundreds of bits.
+/// The most calls of each function of f64: every exact value is computed with integers of hundreds of bits.
 const MOST_OF_F64: u64 = 100_000;
 
-/// Calls that are sent at once.
+/// The number of calls that are sent at a time.
 const AT_ONCE: usize = 1 << 18;
 
-/// Calls that one thread judges at once: a fixed number, so that sums do not depend on the number of threads.
+/// The number of calls that a thread judges at a time. It is fixed, so that sums do not depend on the number of
+/// threads.
 const CHUNK: usize = 1 << 13;
 
 const SEED: u64 = 0x0e1e_3e47;
@@ -77,14 +78,14 @@ pub(super) const PROBES: [&Probe; 10] = [
     &ulp("ulp.tanh", "How far is the hyperbolic tangent from its exact value, in units in the last place?"),
 ];
 
-/// The functions of this member that have such a question, and its name.
+/// The functions of this arithmetic that have such a question, with its name.
 pub(super) fn functions(subject: &Subject<'_>) -> Vec<(String, ScalarFunction)> {
     let elementary = Elementary::ALL.map(ScalarFunction::Elementary);
     let all = [ScalarFunction::SquareRoot, ScalarFunction::Reciprocal].into_iter().chain(elementary);
     all.filter(|function| subject.has(*function)).map(|function| (format!("{PREFIX}{function}"), function)).collect()
 }
 
-/// Asks about one function, with so many arguments.
+/// Asks about one function, with `points` arguments.
 pub(super) fn ask(subject: &Subject<'_>, name: &str, function: ScalarFunction, points: u64) -> Result<Finding, Error> {
     let format = subject.format();
     if let Some(word) = subject.scalar.id.mode.iter().find(|word| ["rz", "rd", "ru"].contains(&word.as_str())) {
@@ -108,7 +109,8 @@ pub(super) fn ask(subject: &Subject<'_>, name: &str, function: ScalarFunction, p
 const SUBNORMAL_ARGUMENT: &str = "subnormal x";
 const SUBNORMAL_RESULT: &str = "subnormal result";
 
-/// The errors of results that are not subnormal, or whose argument is; and of those that are.
+/// The errors of results that are not subnormal or have a subnormal argument, and the errors of the other subnormal
+/// results.
 fn of_range(
     subject: &Subject<'_>,
     function: ScalarFunction,
@@ -133,7 +135,7 @@ fn of_range(
     }
 }
 
-/// Judges calls on every core, chunk after chunk in their order.
+/// Judges calls on every core, and returns the results of the chunks in order.
 fn in_chunks(
     x: &[u64],
     d: &Elements,
@@ -162,10 +164,10 @@ fn in_chunks(
     found.into_iter().map(|(_, errors)| errors).collect()
 }
 
-/// What is known of the errors of a range.
+/// Statistics of the errors in a range.
 #[derive(Clone, Debug, Default)]
 struct Errors {
-    /// Finite results, whose correctly rounded one is finite.
+    /// The number of finite results whose correctly rounded value is finite.
     points: u64,
     correct: u64,
     sum: f64,
@@ -245,12 +247,12 @@ impl Errors {
     }
 }
 
-/// A small number as people compare it with a bound: `2^-21.4`.
+/// A small number in a form that people can compare with a bound: `2^-21.4`.
 fn power_of_two(value: f64) -> String {
     if value > 0.0 { format!("2^{:.2}", value.log2()) } else { "0".to_owned() }
 }
 
-/// An error with as many digits as are of use.
+/// An error with a useful number of digits.
 fn digits(ulp: f64) -> String {
     match ulp {
         _ if ulp < 100.0 => format!("{ulp:.3}"),

@@ -1,23 +1,23 @@
 //! The error of a result in units in the last place.
 //!
-//! Of formats up to 32 bits the value in f64, wrong by less than 2^-50 of itself, decides nearly every rounding and gives the
-//! error to 2^-26 of a unit; where it does not decide, and for f64, exact values do.
+//! For formats of up to 32 bits, the value in f64, whose relative error is below 2^-50, decides nearly every rounding
+//! and gives the error to 2^-26 of a unit. If it does not decide, and for f64, exact values are used.
 
 use mxprobe_api::{Decoded, Elementary, Format, ScalarFunction};
 
 use super::exact::{self, Exact};
 
-/// How far f64 functions may be off, as a part of the value: four times the unit roundoff's 2^-52, where 2^-53 is claimed.
+/// The relative error that f64 functions are assumed to have, 2^-50: eight times the 2^-53 that they claim.
 const DOUBT: f64 = 1.0 / (1u64 << 50) as f64;
 
-/// What is to be said of one result.
+/// The judgement of one result.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Judged {
     /// The correctly rounded result; `None` for a NaN.
     pub(super) nearest: Option<u64>,
-    /// Whether the result has its value.
+    /// Whether the result has the correctly rounded value.
     pub(super) is_correct: bool,
-    /// How far the result is from the exact value, if both are finite.
+    /// The distance of the result from the exact value, if both are finite.
     pub(super) error: Option<Error>,
     /// Whether the correctly rounded result is zero or a subnormal number.
     pub(super) is_tiny: bool,
@@ -26,13 +26,13 @@ pub(super) struct Judged {
 /// A distance from the exact value.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Error {
-    /// In units in the last place of the correctly rounded result: the distance of two neighbours in its binade.
+    /// In units in the last place of the correctly rounded result: the distance between neighbours in its binade.
     pub(super) ulp: f64,
-    /// As a number.
+    /// As an absolute number.
     pub(super) absolute: f64,
 }
 
-/// Holds a result against the exact value.
+/// Compares a result with the exact value.
 pub(super) fn judged(function: ScalarFunction, format: Format, x: u64, d: u64) -> Judged {
     if format.bits() > 32 { by_exact(function, format, x, d) } else { by_f64(function, format, x, d) }
 }
@@ -140,7 +140,7 @@ mod tests {
         assert_eq!(at(Elementary::Log2, 10.0).to_bits(), std::f64::consts::LOG2_10.to_bits());
         assert_eq!(at(Elementary::Exp2, 0.5).to_bits(), std::f64::consts::SQRT_2.to_bits());
         assert_eq!(at(Elementary::ReciprocalSquareRoot, 2.0).to_bits(), std::f64::consts::FRAC_1_SQRT_2.to_bits());
-        // π as f64 is 1.2246467991473532e-16 below π; the sine of 10^22 is a classic of argument reduction.
+        // π as f64 is 1.2246467991473532e-16 below π; the sine of 10^22 is a classic test of argument reduction.
         assert_eq!(at(Elementary::Sin, std::f64::consts::PI).to_bits(), 1.224_646_799_147_353_2e-16_f64.to_bits());
         assert_eq!(at(Elementary::Sin, 1e22).to_bits(), (-0.852_200_849_767_188_8_f64).to_bits());
         assert_eq!(at(Elementary::Exp2, -3.0).to_bits(), 0.125f64.to_bits());
@@ -181,7 +181,7 @@ mod tests {
             for _ in 0..2_000 {
                 let x = random.bits() >> 32;
                 let value = in_f64(function, Format::F32.to_f64(x));
-                // Some results wrong by some units, some right.
+                // Some results are off by a few units, some are correct.
                 let d = rounded(Format::F32, value).wrapping_add(random.below(3) as u64) & 0xffff_ffff;
                 let (by_f64, by_exact) = (by_f64(function, Format::F32, x, d), by_exact(function, Format::F32, x, d));
                 assert_eq!(by_f64.nearest, by_exact.nearest, "{function} of {x:#x}");
@@ -213,7 +213,7 @@ mod tests {
 
     #[test]
     fn a_tie_that_f64_does_not_decide_is_decided_by_the_exact_value() {
-        // 2^-150 lies half way between zero and the smallest subnormal number: to even.
+        // 2^-150 is halfway between zero and the smallest subnormal number, so it rounds to even.
         let exp2 = ScalarFunction::Elementary(Elementary::Exp2);
         let of = |x: f32| judged(exp2, Format::F32, x.to_bits().into(), 0);
         assert_eq!(of(-150.0).nearest, Some(0));

@@ -1,22 +1,22 @@
-//! The ranges of arguments that errors are told apart by, and the arguments drawn from each.
+//! The ranges of arguments by which errors are grouped, and the arguments drawn from each.
 
 use mxprobe_api::{Elementary, Format, ScalarFunction};
 
 use crate::dots::Random;
 
-/// Arguments of one sign or both between two bit patterns.
+/// Arguments between two bit patterns, of one sign or both.
 #[derive(Clone, Debug)]
 pub(super) struct Range {
-    /// In words.
+    /// The range in words.
     pub(super) words: String,
-    /// The pattern of the least magnitude.
+    /// The bit pattern of the smallest magnitude.
     least: u64,
-    /// That of the largest.
+    /// The bit pattern of the largest magnitude.
     most: u64,
     signs: &'static [bool],
 }
 
-/// The border between two ranges: a power of two, or the smallest normal number, or the end.
+/// A border between two ranges: a power of two, the smallest normal number, or an end.
 #[derive(Clone, Copy)]
 enum Border {
     Zero,
@@ -28,8 +28,8 @@ enum Border {
 const BOTH: &[bool] = &[false, true];
 const POSITIVE: &[bool] = &[false];
 
-/// The borders of a function's ranges: π/4, where arguments are first reduced, lies below 1, and 2^17 beyond the arguments
-/// that libraries reduce with a few constants.
+/// The borders of a function's ranges: π/4, above which arguments are reduced, is below 1, and 2^17 is beyond the
+/// arguments that libraries reduce with a few constants.
 fn borders(function: ScalarFunction) -> (&'static [Border], &'static [bool]) {
     use Border::{End, Normal, Power, Zero};
     use Elementary as E;
@@ -46,7 +46,7 @@ fn borders(function: ScalarFunction) -> (&'static [Border], &'static [bool]) {
     }
 }
 
-/// The ranges of a function, those that the format does not reach left out.
+/// The ranges of a function, without those that the format does not reach.
 pub(super) fn ranges(function: ScalarFunction, format: Format) -> Vec<Range> {
     let Some(float) = format.as_float() else { return Vec::new() };
     let width = format.fraction_bits();
@@ -86,19 +86,19 @@ pub(super) fn ranges(function: ScalarFunction, format: Format) -> Vec<Range> {
 }
 
 impl Range {
-    /// How many arguments there are.
+    /// The number of arguments.
     pub(super) fn len(&self) -> u64 {
         (self.most - self.least + 1) * self.signs.len() as u64
     }
 
-    /// An argument by its number.
+    /// An argument by its index.
     fn at(&self, number: u64, format: Format) -> u64 {
         let (patterns, sign) = (self.most - self.least + 1, 1 << (format.bits() - 1));
         let negative = self.signs[usize::from(number >= patterns)];
         (self.least + number % patterns) | if negative { sign } else { 0 }
     }
 
-    /// Each argument, or so many that are drawn, the ends of the range among them.
+    /// Every argument if there are at most `count`, otherwise `count` drawn ones that include the ends of the range.
     pub(super) fn points(&self, count: u64, format: Format, seed: u64) -> Points<'_> {
         let is_whole = count >= self.len();
         Points {
@@ -111,7 +111,7 @@ impl Range {
     }
 }
 
-/// How many arguments each range gets of so many in all: the same, but that a small range is taken whole.
+/// The number of arguments for each range, given the total: equal shares, except that a small range is used completely.
 pub(super) fn shares(ranges: &[Range], points: u64) -> Vec<u64> {
     let mut order: Vec<usize> = (0..ranges.len()).collect();
     order.sort_by_key(|at| ranges[*at].len());
@@ -169,7 +169,7 @@ mod tests {
                 ScalarFunction::Elementary(Elementary::ReciprocalSquareRoot | Elementary::Log | Elementary::Log2) => {
                     (0, 1)
                 }
-                // Subnormal arguments of the exponential are left out, and those whose result no format holds.
+                // The ranges exclude subnormal arguments of the exponential, and those whose result no format holds.
                 ScalarFunction::Elementary(Elementary::Exp | Elementary::Exp2) => {
                     assert_eq!(all.len(), 2 * (0x6400 - 0x400), "{function}");
                     continue;

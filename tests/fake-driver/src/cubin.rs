@@ -1,4 +1,4 @@
-//! The "cubin" that linking gives: an ELF file with opcodes where a scanner looks for them, and the PTX to run.
+//! The "cubin" that linking returns: an ELF file with opcodes where a scanner looks for them, and the PTX to run.
 
 use crate::{
     lowering::{CALL_ABSOLUTE, CALL_RELATIVE, Lowering},
@@ -18,7 +18,7 @@ const PROGBITS: u32 = 1;
 const SYMBOLS: u32 = 2;
 const STRINGS: u32 = 3;
 
-/// What surrounds the matrix instructions: S2R, IMAD and two loads before, a store and the end after.
+/// The instructions around the matrix instructions: S2R, IMAD and two loads before, a store and EXIT after.
 const BEFORE: [u16; 4] = [0x919, 0x224, 0x981, 0x981];
 const AFTER: [u16; 2] = [0x986, 0x94d];
 
@@ -44,13 +44,13 @@ impl Section {
         Self { name, kind, flags: 0, link: 0, info: 0, entry_bytes: 0, bytes }
     }
 
-    /// Allocated and executable.
+    /// An allocated and executable section.
     fn code(name: String, bytes: Vec<u8>) -> Self {
         Self { flags: 0x6, ..Self::new(name, PROGBITS, bytes) }
     }
 }
 
-/// The symbols of a file: local ones come first, as ELF has it.
+/// The symbols of a file: local ones come first, as ELF requires.
 #[derive(Default)]
 struct Symbols {
     names: Vec<u8>,
@@ -59,10 +59,10 @@ struct Symbols {
 }
 
 impl Symbols {
-    /// A function of so many bytes in a section.
+    /// Adds a function of `size` bytes in a section.
     fn add(&mut self, name: &str, is_local: bool, section: usize, size: usize) {
         let table = if is_local { &mut self.local } else { &mut self.global };
-        // The name's place is behind the zero byte that the table of names begins with.
+        // The table of names begins with a zero byte.
         table.extend((self.names.len() as u32 + 1).to_le_bytes());
         table.extend([if is_local { 0x02 } else { 0x12 }, 0]);
         table.extend((section as u16).to_le_bytes());
@@ -72,7 +72,7 @@ impl Symbols {
         self.names.push(0);
     }
 
-    /// The table of names, and that of symbols with the index of the first global one.
+    /// The string table, and the symbol table with the index of the first global symbol.
     fn sections(self, names_section: u32) -> [Section; 2] {
         let names = [&[0], &self.names[..]].concat();
         let table = [&[0; SYMBOL_BYTES as usize], &self.local[..], &self.global].concat();
@@ -83,7 +83,7 @@ impl Symbols {
     }
 }
 
-/// Writes the file. The section table stands last, so that the header tells how long the file is.
+/// Writes the file. The section table comes last, so that the header gives the length of the file.
 pub(crate) fn write(capability: u32, kernels: &[Code], ptx: &str, linker: Linker) -> Vec<u8> {
     let mut sections = vec![Section::new(String::new(), 0, Vec::new())];
     let mut symbols = Symbols::default();
@@ -177,7 +177,7 @@ fn instructions(between: &[(u16, usize)]) -> Vec<u8> {
     words.flat_map(u128::to_le_bytes).collect()
 }
 
-/// How long a file is whose first 64 bytes these are; `None` if it is none of ours.
+/// The length of the file with this header; `None` if the file is not one of ours.
 pub(crate) fn length(header: &[u8; 64]) -> Option<usize> {
     let start = usize::try_from(u64::from_le_bytes(header[40..48].try_into().ok()?)).ok()?;
     let half = |at: usize| usize::from(u16::from_le_bytes([header[at], header[at + 1]]));
@@ -185,7 +185,7 @@ pub(crate) fn length(header: &[u8; 64]) -> Option<usize> {
     ours.then(|| start.checked_add(half(60) * SECTION_BYTES)).flatten()
 }
 
-/// The PTX in a file, and the capability that the file was made for.
+/// The compute capability that a file was made for, and the PTX in it.
 pub(crate) fn read(file: &[u8]) -> Option<(u32, &str)> {
     let word = |at: usize| Some(u64::from_le_bytes(file.get(at..at + 8)?.try_into().ok()?));
     let place = |at: usize| usize::try_from(word(at)?).ok();

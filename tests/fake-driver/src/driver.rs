@@ -16,7 +16,7 @@ use crate::{
     status::Status,
 };
 
-/// How much memory the device has.
+/// The size of the device's memory.
 const MEMORY_BYTES: usize = 4 << 30;
 /// Cycles in a millisecond of the device's clock.
 const CYCLES_PER_MS: f64 = 500.0;
@@ -30,7 +30,7 @@ pub(crate) struct Program {
     plans: Plans,
 }
 
-/// What linking gave, or why it gave nothing.
+/// The status and error log of PTX that does not compile.
 #[derive(Debug)]
 pub(crate) struct Refusal {
     pub status: Status,
@@ -45,35 +45,36 @@ pub(crate) struct Driver {
     pub memory: Memory,
     modules: BTreeMap<u64, Arc<Program>>,
     functions: BTreeMap<u64, (Arc<Program>, usize)>,
-    /// How many cycles the device had worked when an event was recorded.
+    /// The device's cycle count when each event was recorded.
     events: BTreeMap<u64, Option<u64>>,
-    /// How many cycles the device has worked. It has no other clock, so that what is timed does not depend on who else uses
-    /// the machine.
+    /// The device's cycle count. It has no other clock, so that timings do not depend on the load of the machine.
     cycles: u64,
     streams: Vec<u64>,
     next_handle: u64,
-    /// The error of a kernel that no call has returned yet: the first one that waits does.
+    /// The error of a kernel that no call has returned yet; the first call that waits returns it.
     pending: Option<Status>,
-    /// The error of a kernel that was returned: every later call of the context returns it.
+    /// The error of a kernel that was returned; every later call in the context returns it too.
     sticky: Option<Status>,
     launches: u64,
-    /// How often the primary context was retained and not released.
+    /// How often the primary context was retained without being released.
     pub retained: usize,
     pub counts: Counts,
 }
 
-/// What is counted, for tests.
+/// Counters for tests.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counts {
     /// Bytes copied from the host.
     pub uploaded_bytes: u64,
-    /// Bytes that the pool keeps.
+    /// Bytes that the memory pool keeps.
     pub release_threshold: u64,
 }
 
 impl Driver {
+    /// Creates a driver.
+    ///
     /// # Errors
-    /// What `cuInit` returns instead of success.
+    /// The status that `cuInit` returns instead of success.
     pub(crate) fn new(settings: Settings) -> Result<Self, Status> {
         match settings.fault {
             Some(Fault::NoDevice) => return Err(Status::NO_DEVICE),
@@ -104,23 +105,23 @@ impl Driver {
         &self.settings
     }
 
-    /// Name of the device.
+    /// The device's name.
     pub(crate) fn name(&self) -> String {
         format!("mxprobe test double of {} (PTX interpreter, no GPU)", self.settings.model_name)
     }
 
-    /// Whether the context still works, as far as a call knows that does not wait for what was launched.
+    /// Whether the context still works, as far as a call can tell that does not wait for launched kernels.
     pub(crate) fn healthy(&self) -> Result<(), Status> {
         self.sticky.map_or(Ok(()), Err)
     }
 
-    /// Waits for what was launched; the context is lost from then on if that failed.
+    /// Waits for the launched kernels. If one failed, the context is lost from then on.
     pub(crate) fn wait(&mut self) -> Result<(), Status> {
         self.sticky = self.sticky.or_else(|| self.pending.take());
         self.healthy()
     }
 
-    /// Destroys the primary context and all that it holds; the next one works again.
+    /// Destroys the primary context with everything in it; the next one works again.
     pub(crate) fn reset(&mut self) {
         self.memory = Memory::new(MEMORY_BYTES);
         self.modules.clear();
@@ -143,7 +144,7 @@ impl Driver {
         self.memory.allocate(len)
     }
 
-    /// Compiles PTX into a file; `target` is the value of `CU_JIT_TARGET`, where it was given.
+    /// Compiles PTX into a cubin; `target` is the value of `CU_JIT_TARGET`, if it was given.
     pub(crate) fn link(&self, source: &str, target: Option<usize>) -> Result<Vec<u8>, Refusal> {
         let compiled = self.compile(source)?;
         self.targets(compiled.module.target, target)?;
@@ -151,7 +152,7 @@ impl Driver {
         Ok(cubin::write(self.settings.capability, &kernels, source, self.settings.linker))
     }
 
-    /// Whether the linker takes a text of this target for the device it was asked to compile for.
+    /// Checks that the linker accepts PTX of this target for the device it was asked to compile for.
     fn targets(&self, of_text: Target, asked: Option<usize>) -> Result<(), Refusal> {
         let capability = self.settings.capability;
         let accelerated = ACCELERATED_TARGET_BASE + capability as usize;
@@ -165,12 +166,12 @@ impl Driver {
         if !refused {
             return Ok(());
         }
-        // As ptxas says it (openxla/xla, pull request 4970).
+        // The wording of ptxas (openxla/xla, pull request 4970).
         let text = format!("PTX with .target '{of_text}' cannot be compiled for architecture 'sm_{capability}'");
         Err(Refusal { status: Status::INVALID_PTX, log: PtxFault::new(1, text).to_string() })
     }
 
-    /// Compiles PTX as far as it is needed to run it.
+    /// Compiles PTX as far as is needed to run it.
     fn compile(&self, source: &str) -> Result<Program, Refusal> {
         let refusal = |status, log: String| Err(Refusal { status, log });
         if self.settings.fails(Fault::NoJit) {
@@ -212,19 +213,19 @@ impl Driver {
                 Lowering { opcodes: vec![(FFMA, 32)], routines: Vec::new() }
             }
             Some(id) => lowering(&id, self.settings.capability),
-            // The instruction is the same whatever its descriptor says.
+            // The machine instruction does not depend on the descriptor.
             None => Lowering { opcodes: vec![(UTCMMA, 1)], routines: Vec::new() },
         };
         Code { name: kernel.name.clone(), operations: multiplies(kernel).map(lower).collect() }
     }
 
-    /// Whether faults of launches are meant for this kernel.
+    /// Whether launch faults apply to this kernel.
     fn is_struck(&self, kernel: &Kernel) -> bool {
         let Some(only) = &self.settings.only else { return true };
         multiplies(kernel).flatten().any(|id| id.to_string().starts_with(only.as_str()))
     }
 
-    /// Loads what [`link`](Self::link) gave, or PTX.
+    /// Loads the output of [`link`](Self::link), or PTX.
     pub(crate) fn load(&mut self, image: &[u8]) -> Result<u64, Status> {
         self.healthy()?;
         let source = if image.starts_with(b"\x7fELF") {
@@ -278,13 +279,13 @@ impl Driver {
         Ok(value)
     }
 
-    /// Size in bytes of each parameter of a kernel, and where it stands.
+    /// The offset and size in bytes of each parameter of a kernel.
     pub(crate) fn parameters(&self, function: u64) -> Result<Vec<(usize, usize)>, Status> {
         let (program, index) = self.kernel(function)?;
         Ok(program.module.kernels[index].parameters.clone())
     }
 
-    /// Runs a kernel to its end; the next call that waits tells what went wrong in it.
+    /// Runs a kernel to its end. If it fails, the next call that waits returns the error.
     pub(crate) fn launch(
         &mut self,
         function: u64,
@@ -307,7 +308,7 @@ impl Driver {
         }
         self.launches += 1;
         if self.pending.is_some() {
-            // Nothing runs behind a kernel that failed.
+            // Nothing runs after a kernel that failed.
             return Ok(());
         }
         let error = self.settings.error;
@@ -347,7 +348,7 @@ impl Driver {
         Ok(handle)
     }
 
-    /// 0, 1 and 2 are the default streams.
+    /// Checks that a stream exists; 0, 1 and 2 are the default streams.
     pub(crate) fn stream(&self, stream: u64) -> Result<(), Status> {
         self.healthy()?;
         if stream <= 2 || self.streams.contains(&stream) { Ok(()) } else { Err(Status::INVALID_HANDLE) }
@@ -371,14 +372,14 @@ impl Driver {
         self.events.get_mut(&event).ok_or(Status::INVALID_HANDLE)
     }
 
-    /// Notes the time.
+    /// Records the current cycle count in an event.
     pub(crate) fn record(&mut self, event: u64) -> Result<(), Status> {
         let now = self.cycles;
         *self.event(event)? = Some(now);
         Ok(())
     }
 
-    /// Lets the device work for so many cycles.
+    /// Advances the device's clock by this many cycles.
     pub(crate) fn work(&mut self, cycles: u64) {
         self.cycles += cycles;
     }
@@ -397,7 +398,7 @@ impl Driver {
     }
 }
 
-/// What no result code can tell goes to standard error: a driver has no other way to a person.
+/// Prints what no result code can convey to standard error, the only way for a driver to reach a person.
 #[allow(clippy::print_stderr)]
 pub(crate) fn say(text: &str) {
     eprintln!("mxprobe test double: {text}");

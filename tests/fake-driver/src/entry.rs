@@ -1,7 +1,7 @@
 //! The entry points of the CUDA driver API, as `cuda.h` declares them.
 //!
-//! Each reads its arguments, asks the [`Driver`], and gives back a `CUresult`; a panic becomes `CUDA_ERROR_UNKNOWN`.
-//! Whether pointers are good is the caller's word, as with the real driver.
+//! Each reads its arguments, calls the [`Driver`], and returns a `CUresult`; a panic becomes `CUDA_ERROR_UNKNOWN`.
+//! The caller must pass valid pointers, as to the real driver.
 
 use std::{
     cell::Cell,
@@ -29,7 +29,7 @@ thread_local! {
     static CURRENT: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Where a result is to be put; null is an invalid value.
+/// A pointer to which a result is written; null is an invalid value.
 #[repr(transparent)]
 struct Out<T>(*mut T);
 
@@ -44,7 +44,7 @@ impl<T> Out<T> {
     }
 }
 
-/// Host memory that is read.
+/// Host memory to read.
 fn host<'a>(start: *const c_void, len: usize) -> Result<&'a [u8], Status> {
     if len == 0 {
         return Ok(&[]);
@@ -52,11 +52,11 @@ fn host<'a>(start: *const c_void, len: usize) -> Result<&'a [u8], Status> {
     if start.is_null() {
         return Err(Status::INVALID_VALUE);
     }
-    // SAFETY: the caller of the driver API gives `len` bytes that stay as they are during the call.
+    // SAFETY: the caller of the driver API gives `len` bytes that do not change during the call.
     Ok(unsafe { slice::from_raw_parts(start.cast(), len) })
 }
 
-/// Host memory that is written.
+/// Host memory to write.
 fn host_mut<'a>(start: *mut c_void, len: usize) -> Result<&'a mut [u8], Status> {
     if len == 0 {
         return Ok(&mut []);
@@ -68,7 +68,7 @@ fn host_mut<'a>(start: *mut c_void, len: usize) -> Result<&'a mut [u8], Status> 
     Ok(unsafe { slice::from_raw_parts_mut(start.cast(), len) })
 }
 
-/// An array of `len` pointers, or whatever has their size.
+/// An array of `len` values, such as pointers.
 fn array<'a, T>(start: *const T, len: usize) -> Result<&'a [T], Status> {
     if len == 0 {
         return Ok(&[]);
@@ -84,7 +84,7 @@ fn text<'a>(start: *const c_char) -> Result<&'a str, Status> {
     if start.is_null() {
         return Err(Status::INVALID_VALUE);
     }
-    // SAFETY: the caller of the driver API gives text that ends with a zero.
+    // SAFETY: the caller of the driver API gives text that ends with a NUL.
     unsafe { CStr::from_ptr(start) }.to_str().map_err(|_| Status::INVALID_VALUE)
 }
 
@@ -92,12 +92,12 @@ fn locked() -> MutexGuard<'static, Option<Driver>> {
     DRIVER.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Asks the driver, if there is one.
+/// Calls `ask` with the driver, which must be initialized.
 fn driver<T>(ask: impl FnOnce(&mut Driver) -> Result<T, Status>) -> Result<T, Status> {
     ask(locked().as_mut().ok_or(Status::NOT_INITIALIZED)?)
 }
 
-/// As [`driver`], in a thread that has a context.
+/// As [`driver`], for a thread that must have a current context.
 fn context<T>(ask: impl FnOnce(&mut Driver) -> Result<T, Status>) -> Result<T, Status> {
     if CURRENT.get() == 0 {
         return Err(Status::INVALID_CONTEXT);
@@ -133,13 +133,14 @@ mod cublas;
 mod link;
 mod memory;
 
-/// Says that this library is no driver of a GPU.
+/// Shows that this library is not the driver of a GPU.
 #[unsafe(no_mangle)]
 extern "C" fn mxprobe_fake_driver() -> c_int {
     1
 }
 
-/// What was counted since `cuInit`: 0 bytes copied from the host, 1 bytes that the memory pool keeps; else 0.
+/// A counter since `cuInit`, by number: 0 counts bytes copied from the host, 1 bytes that the memory pool keeps; others
+/// are 0.
 #[unsafe(no_mangle)]
 extern "C" fn mxprobe_fake_driver_count(which: c_int) -> u64 {
     let counts = locked().as_ref().map(|driver| driver.counts).unwrap_or_default();
@@ -163,7 +164,7 @@ entries! {
         Ok(())
     }
     fn cuDriverGetVersion(version: Out<c_int>) {
-        // May be asked before cuInit.
+        // Programs may call this before cuInit.
         let asked = locked().as_ref().map(|driver| driver.settings().driver_version);
         let found = asked.or_else(|| Settings::from_environment().ok().map(|settings| settings.driver_version));
         version.put(found.ok_or(Status::NOT_INITIALIZED)?)
@@ -309,7 +310,7 @@ entries! {
     }
 }
 
-/// Text into a buffer, cut to its length, with a zero at its end.
+/// Copies text into a buffer, cut to the buffer's length and terminated by a NUL.
 fn put_text(buffer: *mut c_char, len: c_int, text: &str) -> Result<(), Status> {
     let buffer = host_mut(buffer.cast(), usize::try_from(len).map_err(|_| Status::INVALID_VALUE)?)?;
     let Some(room) = buffer.len().checked_sub(1) else { return Err(Status::INVALID_VALUE) };

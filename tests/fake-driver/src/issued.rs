@@ -1,4 +1,4 @@
-//! Which operations the matrix instructions of a kernel are.
+//! The operations of a kernel's matrix instructions.
 
 use mxprobe_api::OperationId;
 
@@ -7,7 +7,7 @@ use crate::{
     ptx::{Alu, Instruction, Kernel, Source, TensorMultiply, TensorStep},
 };
 
-/// The operations of a kernel's matrix instructions, in their order; `None` for one that its text does not tell.
+/// The operations of a kernel's matrix instructions, in order; `None` for one that the text does not determine.
 pub(crate) fn multiplies(kernel: &Kernel) -> impl Iterator<Item = Option<OperationId>> {
     kernel.steps.iter().filter_map(|step| match &step.instruction {
         Instruction::Multiply(multiply) => Some(Some(multiply.id.clone())),

@@ -1,20 +1,20 @@
-//! Which machine instructions an operation becomes on an architecture.
+//! The machine instructions of an operation on an architecture.
 
 use mxprobe_api::{Format, OperationId};
 
-/// What the assembler makes of each operation, one line each: operation, architectures, instructions.
+/// The assembler's output for each operation, one per line: operation, architectures, instructions.
 const TABLE: &str = include_str!("../../../backends/cuda/lowering.tsv");
 
 /// The machine code of one operation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lowering {
-    /// Opcodes, and how often each stands there.
+    /// The opcodes, and how often each occurs.
     pub opcodes: Vec<(u16, usize)>,
-    /// Routines of the compiler's own that are called.
+    /// The compiler's own routines that are called.
     pub routines: Vec<String>,
 }
 
-/// The 12-bit opcodes, as read off `nvdisasm`.
+/// The 12-bit opcodes, taken from `nvdisasm`.
 const OPCODES: [(&str, u16); 19] = [
     ("HMMA", 0x23c),
     ("HMMA.884", 0x236),
@@ -47,9 +47,9 @@ pub(crate) const UTCMMA: u16 = 0x5ea;
 /// A multiply-add of the scalar units.
 pub(crate) const FFMA: u16 = 0x223;
 
-/// What an operation becomes on a device of that capability, 90 for 9.0.
+/// The machine code of an operation on a device of this compute capability, 90 for 9.0.
 ///
-/// An operation that the table does not have on it becomes its one matrix instruction.
+/// An operation that the table does not list for the device becomes its one matrix instruction.
 #[must_use]
 pub fn lowering(id: &OperationId, capability: u32) -> Lowering {
     let (id_text, architecture) = (id.to_string(), format!("sm_{capability}"));
@@ -61,7 +61,7 @@ pub fn lowering(id: &OperationId, capability: u32) -> Lowering {
     line.map_or_else(|| Lowering { opcodes: vec![(matrix_opcode(id), 1)], routines: Vec::new() }, read)
 }
 
-/// Reads `emulated HMMA*2 F2FP*6 call:NAME`.
+/// Parses `emulated HMMA*2 F2FP*6 call:NAME`.
 fn read(list: &str) -> Lowering {
     let mut lowering = Lowering::default();
     for word in list.split(' ') {

@@ -1,14 +1,14 @@
-//! The device's memory: allocations with real bounds and nothing between them.
+//! The device's memory: allocations with exact bounds and unmapped gaps between them.
 
 use crate::status::Status;
 
-/// The first address given out: far from any of the host's, so that the two cannot be confused.
+/// The first address of an allocation: far from all host addresses, so that the two cannot be confused.
 const FIRST_ADDRESS: u64 = 0x0000_0b00_0000_0000;
 /// Addresses are multiples of this, as the driver's are.
 const ALIGNMENT: u64 = 512;
 /// Addresses between two allocations that belong to neither.
 const GAP: u64 = 1 << 16;
-/// What fresh memory holds.
+/// The content of fresh memory.
 const FRESH: u8 = 0xcd;
 
 /// One allocation.
@@ -18,7 +18,7 @@ struct Block {
     bytes: Vec<u8>,
 }
 
-/// Every allocation, in the order of their addresses.
+/// All allocations, by address.
 #[derive(Debug)]
 pub(crate) struct Memory {
     blocks: Vec<Block>,
@@ -27,7 +27,7 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// Memory of that many bytes.
+    /// Creates memory of this many bytes.
     pub(crate) fn new(capacity: usize) -> Self {
         Self { blocks: Vec::new(), next: FIRST_ADDRESS, capacity }
     }
@@ -40,7 +40,7 @@ impl Memory {
         self.capacity - self.blocks.iter().map(|block| block.bytes.len()).sum::<usize>()
     }
 
-    /// A new allocation; its bytes are not zero.
+    /// Allocates memory, whose bytes are not zero.
     pub(crate) fn allocate(&mut self, len: usize) -> Result<u64, Status> {
         if len == 0 {
             return Err(Status::INVALID_VALUE);
@@ -61,7 +61,7 @@ impl Memory {
         Ok(())
     }
 
-    /// `len` bytes from `address`, all in one allocation. `hint` remembers which one it was.
+    /// The `len` bytes at `address`, which must be in one allocation; `hint` remembers which one.
     pub(crate) fn bytes(&mut self, address: u64, len: usize, hint: &mut usize) -> Option<&mut [u8]> {
         let inside = |block: &Block| {
             let offset = usize::try_from(address.checked_sub(block.address)?).ok()?;
@@ -76,14 +76,14 @@ impl Memory {
         self.blocks[*hint].bytes.get_mut(offset..offset + len)
     }
 
-    /// The allocation that an address lies in: where it begins, and its bytes.
+    /// The start and the bytes of the allocation that contains an address.
     pub(crate) fn allocation(&mut self, address: u64, hint: &mut usize) -> Option<(u64, &mut [u8])> {
         self.bytes(address, 1, hint)?;
         let block = &mut self.blocks[*hint];
         Some((block.address, &mut block.bytes))
     }
 
-    /// As [`bytes`](Self::bytes), for the copies that the host asks for.
+    /// As [`bytes`](Self::bytes), for copies by the host.
     pub(crate) fn span(&mut self, address: u64, len: usize) -> Result<&mut [u8], Status> {
         if len == 0 {
             return Ok(&mut []);

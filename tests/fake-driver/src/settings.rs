@@ -1,4 +1,4 @@
-//! What the environment asks the fake driver to be, and how it should fail.
+//! The fake driver's settings from the environment: which device it is, and how it fails.
 
 use std::env;
 
@@ -16,7 +16,7 @@ macro_rules! named {
         }
 
         impl $name {
-            /// The one of that name.
+            /// The value of that name.
             #[must_use]
             pub fn named(name: &str) -> Option<Self> {
                 match name {
@@ -31,29 +31,29 @@ macro_rules! named {
 named! {
     /// A way to fail.
     Fault {
-        /// `cuInit` finds none.
+        /// `cuInit` finds no device.
         "no-device" => NoDevice,
         /// the library is the toolkit's stub.
         "stub" => Stub,
-        /// the kernel module is of another version.
+        /// the kernel module has another version.
         "mismatch" => Mismatch,
-        /// no memory of the device can be had.
+        /// every allocation of device memory fails.
         "oom" => OutOfMemory,
-        /// `cuLaunchKernel` fails with `MXPROBE_FAKE_ERROR`, and the context is left as it was.
+        /// `cuLaunchKernel` fails with `MXPROBE_FAKE_ERROR` and leaves the context intact.
         "launch" => Launch,
         /// the launch is accepted, and the next call that waits fails with `MXPROBE_FAKE_ERROR`; the context is lost.
         "launch-async" => LaunchAsync,
         /// kernels are accepted and write nothing.
         "silent" => Silent,
-        /// the library that compiles PTX is not there.
+        /// the library that compiles PTX is missing.
         "no-jit" => NoJit,
-        /// all PTX is refused, with a text in the error log.
+        /// all PTX is refused, with a message in the error log.
         "invalid-ptx" => InvalidPtx,
-        /// the cubin computes on scalar units.
+        /// the cubin computes on scalar units instead of matrix units.
         "wrong-opcode" => WrongOpcode,
-        /// row 2 of A is taken for row 3.
+        /// row 2 of A is read as row 3.
         "layout" => Layout,
-        /// the process ends in a launch.
+        /// a launch aborts the process.
         "abort" => Abort,
         /// a launch never returns.
         "hang" => Hang,
@@ -65,32 +65,32 @@ named! {
 }
 
 named! {
-    /// How machine code calls the compiler's own routines, and where these show.
+    /// How machine code calls the compiler's own routines, and where their names appear.
     Linker {
         /// relative calls, the routine in the kernel's section, its symbol in the table.
         "ptxas" => Assembler,
-        /// absolute calls, each routine in a section of its own and in the symbol table, as nvlink 13.0 writes them.
+        /// absolute calls, each routine in a separate section and in the symbol table, as nvlink 13.0 writes them.
         "absolute" => Absolute,
         /// the same without local symbols.
         "stripped" => Stripped,
-        /// absolute calls, and nothing that names the routine.
+        /// absolute calls, without any name of the routine.
         "bare" => Bare,
     }
 }
 
 named! {
-    /// Which routes to machine code take PTX of a target that ends in `a`, such as `sm_90a`.
+    /// The routes to machine code that accept PTX of a target that ends in `a`, such as `sm_90a`.
     Jit {
-        /// every one.
+        /// every route.
         "any" => Any,
         /// linking only with `CU_JIT_TARGET`, and loading the text.
         "explicit-target" => ExplicitTarget,
-        /// loading the text alone.
+        /// only loading the text.
         "load-only" => LoadOnly,
     }
 }
 
-/// What the fake driver is.
+/// The fake driver's settings.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The model whose arithmetic its matrix units have, as `MXPROBE_FAKE_MODEL` names it.
@@ -99,32 +99,32 @@ pub struct Settings {
     pub model: Model,
     /// The compute capability, 90 for 9.0.
     pub capability: u32,
-    /// What `cuDriverGetVersion` says, 13000 for 13.0.
+    /// The version from `cuDriverGetVersion`, 13000 for 13.0.
     pub driver_version: i32,
     /// How it fails, if it does.
     pub fault: Option<Fault>,
-    /// Launches that succeed before a device gets lost.
+    /// Launches that succeed before the device is lost.
     pub after: u64,
-    /// Faults of launches strike only kernels that issue an operation whose id begins so; all kernels, if it does not say.
+    /// If set, launch faults apply only to kernels with an operation whose id starts with this.
     pub only: Option<String>,
-    /// How many multiprocessors the device says it has.
+    /// The number of multiprocessors the device reports.
     pub multiprocessors: i32,
-    /// What faults of launches return.
+    /// The status that launch faults return.
     pub error: Status,
     /// How its machine code calls routines.
     pub linker: Linker,
-    /// What its compiler takes.
+    /// The targets its compiler accepts.
     pub jit: Jit,
 }
 
-/// Multiprocessors of a fake device that is not told how many it has.
+/// The default number of multiprocessors.
 const MULTIPROCESSORS: i32 = 8;
 
 impl Settings {
-    /// The settings for a model and nothing else.
+    /// The default settings for a model, with compute capability 9.0 if the model's fingerprint names none.
     ///
     /// # Errors
-    /// What is wrong with the name, or that the model is of no unit with a compute capability.
+    /// If no model of that name can be loaded.
     pub fn of_model(name: &str) -> Result<Self, String> {
         let model = mxprobe_models::load(name).map_err(|error| error.to_string())?;
         let capability = capability_of(&model.fingerprint).unwrap_or(90);
@@ -170,7 +170,7 @@ impl Settings {
         Ok(settings)
     }
 
-    /// Whether it fails this way.
+    /// Whether it is set to fail this way.
     #[must_use]
     pub fn fails(&self, fault: Fault) -> bool {
         self.fault == Some(fault)
@@ -178,7 +178,7 @@ impl Settings {
 
     /// The highest PTX version that the driver reads, as 87 for 8.7.
     ///
-    /// Release notes of the PTX ISA: each CUDA release brings one, and 12.6 none.
+    /// Each CUDA release brings a new one, except 12.6 (release notes of the PTX ISA).
     #[must_use]
     pub fn ptx_version(&self) -> u32 {
         let (major, minor) = (self.driver_version / 1000, self.driver_version % 1000 / 10);
@@ -198,7 +198,7 @@ fn read(name: &str) -> Option<String> {
     env::var(format!("MXPROBE_FAKE_{name}")).ok().filter(|value| !value.is_empty())
 }
 
-/// Takes what a variable says, if it is set.
+/// Parses a variable into `to`, if it is set.
 fn set<T>(to: &mut T, name: &str, form: &str, parse: impl Fn(&str) -> Option<T>) -> Result<(), String> {
     if let Some(value) = read(name) {
         *to = parse(&value).ok_or_else(|| format!("MXPROBE_FAKE_{name}=`{value}` is not a {form}"))?;
@@ -206,7 +206,7 @@ fn set<T>(to: &mut T, name: &str, form: &str, parse: impl Fn(&str) -> Option<T>)
     Ok(())
 }
 
-/// `sm_90a` as 90.
+/// The compute capability in a fingerprint: 90 for `sm_90a`.
 fn capability_of(fingerprint: &str) -> Option<u32> {
     fingerprint.strip_prefix("sm_")?.trim_end_matches(['a', 'f']).parse().ok()
 }

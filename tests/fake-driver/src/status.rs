@@ -11,7 +11,7 @@ macro_rules! statuses {
         impl Status {
             $(#[doc = $text] pub const $name: Self = Self($code);)*
 
-            /// Name and description of a code, `None` for one that the fake driver never returns.
+            /// The name and description of a code; `None` for codes that the fake driver never returns.
             #[must_use]
             pub fn describe(code: i32) -> Option<(&'static CStr, &'static CStr)> {
                 match code {

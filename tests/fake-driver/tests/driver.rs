@@ -1,5 +1,5 @@
-//! The built library through the C interface, each time in a process of its own: what it is and how it fails is decided
-//! once, by the environment.
+//! The built library through the C interface, each time in its own process, because the library reads its settings from
+//! the environment only once.
 #![allow(missing_docs, clippy::print_stdout)]
 
 use std::{
@@ -13,7 +13,7 @@ use std::{
 
 use libloading::{Library, Symbol};
 
-/// Thread `i` stores `3 i + 1`, and warp 0 multiplies two matrices of ones into the words behind.
+/// A kernel in which thread `i` stores `3 i + 1`, and warp 0 stores the product of two matrices of ones after that.
 const SOURCE: &str = "
 .version 7.0
 .target sm_80
@@ -39,7 +39,7 @@ struct Cuda(Library);
 
 impl Cuda {
     fn open() -> Self {
-        // SAFETY: the library was built from this crate; its initialisers are Rust's.
+        // SAFETY: the library was built from this crate and has only Rust's initialisers.
         Self(unsafe { Library::new(mxprobe_fake_driver::library().unwrap()) }.unwrap())
     }
 
@@ -59,9 +59,9 @@ macro_rules! call {
     }};
 }
 
-/// Goes through a whole run and prints the result code of every call, until one fails.
+/// Makes all calls of a run and prints the result code of each, until one fails.
 #[test]
-#[ignore = "the other tests run it in processes of their own"]
+#[ignore = "the other tests run it in separate processes"]
 fn scenario() {
     run_scenario();
 }
@@ -81,7 +81,7 @@ fn run_scenario() -> Option<()> {
     println!("multiprocessors={multiprocessors}");
     let mut name = [0; 100];
     succeeded(call!(cuda.cuDeviceGetName(name.as_mut_ptr() => *mut c_char, 100 => c_int, 0 => c_int)))?;
-    // SAFETY: the name ends with a zero.
+    // SAFETY: the name ends with a NUL.
     println!("name={}", unsafe { CStr::from_ptr(name.as_ptr()) }.to_str().unwrap());
     println!("double={}", call!(cuda.mxprobe_fake_driver()));
     let mut context = 0usize;
@@ -110,7 +110,7 @@ fn run_scenario() -> Option<()> {
     succeeded(call!(cuda.cuModuleUnload(module => u64)))
 }
 
-/// A context that is lost stays so when it is released and retained, until it is reset.
+/// Shows that a lost context stays lost when it is released and retained, until it is reset.
 fn goes_on_after_a_loss(cuda: &Cuda) {
     let mut context = 0usize;
     let usable = || {
@@ -134,8 +134,8 @@ fn launch(cuda: &Cuda, function: u64, address: u64) -> Option<()> {
     (code == 0).then_some(())
 }
 
-/// Links the source, and prints the error log and the opcodes of the code. `MXPROBE_TEST_TARGET` is the target that is asked
-/// for.
+/// Links the source and prints the error log and which opcodes the code has. `MXPROBE_TEST_TARGET` is the value of
+/// `CU_JIT_TARGET`.
 fn link(cuda: &Cuda) -> Option<Vec<u8>> {
     let mut log = [0u8; 1000];
     let asked = env::var("MXPROBE_TEST_TARGET").ok().map(|target| target.parse::<usize>().unwrap());
@@ -167,7 +167,7 @@ fn link(cuda: &Cuda) -> Option<Vec<u8>> {
     Some(cubin)
 }
 
-/// What the scenario printed, by key, and how its process ended.
+/// The lines that the scenario printed, by key, and the exit code of its process.
 fn outcome(settings: &[(&str, &str)]) -> (BTreeMap<String, String>, Option<i32>) {
     let mut command = Command::new(env::current_exe().unwrap());
     command.args(["--exact", "scenario", "--ignored", "--nocapture"]);
@@ -327,7 +327,7 @@ fn an_abort_ends_the_process_and_a_hang_does_not() {
     let mut child = command.stdout(std::process::Stdio::null()).spawn().unwrap();
     let end = Instant::now() + Duration::from_secs(3);
     while Instant::now() < end {
-        assert!(child.try_wait().unwrap().is_none(), "it came back");
+        assert!(child.try_wait().unwrap().is_none(), "the launch returned");
         std::thread::sleep(Duration::from_millis(100));
     }
     child.kill().unwrap();

@@ -1,11 +1,12 @@
-//! What this machine has, for build scripts: each thing sets a `cfg`, without which tests that need it are ignored with their
-//! reason. A variable `MXPROBE_REQUIRE_…=1` sets it all the same, and the tests then fail where the thing is missing.
+//! Detects the equipment of this machine for build scripts. Each tool or instruction sets a `cfg`; without it the tests
+//! that need it are ignored with a reason. `MXPROBE_REQUIRE_…=1` sets the `cfg` regardless, so that these tests fail
+//! if the tool is missing.
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, reason = "cargo reads a build script's standard output")]
 
 use std::{env, fs, path::Path, process::Command};
 
-/// Sets `cfg(NAME)` if the thing is there, or if the variable requires it.
+/// Sets `cfg(NAME)` if `is_there`, or if the variable requires it.
 pub fn tell(name: &str, variable: &str, is_there: bool) {
     println!("cargo::rustc-check-cfg=cfg({name})");
     println!("cargo::rerun-if-env-changed={variable}");
@@ -14,12 +15,12 @@ pub fn tell(name: &str, variable: &str, is_there: bool) {
     }
 }
 
-/// `cfg(avx512_bf16)`, `cfg(amx_bf16)` and `cfg(dot_units)`, any instruction that multiplies and adds pairs or tiles; required
-/// by `MXPROBE_REQUIRE_CPU`.
+/// Sets `cfg(avx512_bf16)`, `cfg(amx_bf16)`, and `cfg(dot_units)` for any instruction that multiplies and adds pairs or
+/// tiles; required by `MXPROBE_REQUIRE_CPU`.
 pub fn tell_cpu() {
     let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let flags = text.lines().find(|line| line.starts_with("flags")).unwrap_or_default();
-    // By the names that Linux gives the features.
+    // Linux's names of the features.
     let has = |name: &str| flags.split_whitespace().any(|flag| flag == name);
     let tell_cpu = |name, is_there| tell(name, "MXPROBE_REQUIRE_CPU", is_there);
     tell_cpu("avx512_bf16", has("avx512_bf16"));
@@ -27,7 +28,7 @@ pub fn tell_cpu() {
     tell_cpu("dot_units", ["avx512_vnni", "avx_vnni", "avx512_bf16", "amx_tile"].into_iter().any(has));
 }
 
-/// `cfg(blas)`, a BLAS that the loader knows or `MXPROBE_BLAS` names; required by `MXPROBE_REQUIRE_BLAS`.
+/// Sets `cfg(blas)` if the loader knows a BLAS or `MXPROBE_BLAS` names one; required by `MXPROBE_REQUIRE_BLAS`.
 pub fn tell_blas() {
     println!("cargo::rerun-if-env-changed=MXPROBE_BLAS");
     let listed = Command::new("ldconfig").arg("-p").output().map(|output| output.stdout).unwrap_or_default();
@@ -36,20 +37,21 @@ pub fn tell_blas() {
     tell("blas", "MXPROBE_REQUIRE_BLAS", is_listed || env::var_os("MXPROBE_BLAS").is_some());
 }
 
-/// Where a variable says that something is, or where it is usually; the script runs again when that changes.
+/// The path that a variable names, or the usual one; the build script runs again when the variable or the file changes.
 pub fn place(variable: &str, usual: &str) -> std::path::PathBuf {
     println!("cargo::rerun-if-env-changed={variable}");
     let place = env::var_os(variable).map_or_else(|| usual.into(), std::path::PathBuf::from);
-    // Of what is not there cargo would say that it changed each time; the scripts that fetch it touch the build script.
+    // Cargo treats a missing file as changed every time; the scripts that fetch it touch the build script instead.
     if place.exists() {
         println!("cargo::rerun-if-changed={}", Path::new(&place).display());
     }
     place
 }
 
-/// What runs programs behind devices: `cfg(numpy)`, the Python that `MXPROBE_PYTHON` names, else the one of
-/// `scripts/python-tools`; `cfg(cpp_compiler)`, the one that `CXX` names, else `c++`; `cfg(arm_emulator)`, that of
-/// `scripts/emulators`; `cfg(onednn)`, of `scripts/python-tools` too. Required by `MXPROBE_REQUIRE_WORKERS`.
+/// Sets the `cfg`s of tools for programs that act as devices: `cfg(numpy)` for the Python that `MXPROBE_PYTHON` names,
+/// else that of `scripts/python-tools`; `cfg(cpp_compiler)` for the compiler that `CXX` names, else `c++`;
+/// `cfg(arm_emulator)` for the emulator of `scripts/emulators`; `cfg(onednn)` for oneDNN from `scripts/python-tools`.
+/// Required by `MXPROBE_REQUIRE_WORKERS`.
 pub fn tell_workers() {
     let tell_workers = |name, is_there| tell(name, "MXPROBE_REQUIRE_WORKERS", is_there);
     println!("cargo::rerun-if-env-changed=CXX");

@@ -1,4 +1,4 @@
-//! The same arithmetic written in other ways. Nothing here is taken from the canonical forms that it tests.
+//! Rewrites models without changing their arithmetic. Shares no code with the canonical forms that it tests.
 
 use mxprobe::dots::Random;
 use mxprobe_api::{Format, OperationId, Overflow, Rounding, Subnormals};
@@ -6,7 +6,7 @@ use mxprobe_models::{Adder, Below, Class, GridRule, IgnoredValues, Model, NanRul
 
 use super::tree::Tree;
 
-/// The ways, by name.
+/// The names of the rewriting steps.
 pub(super) const WAYS: [&str; 13] = [
     "order of terms",
     "exact sums within exact sums",
@@ -30,7 +30,7 @@ fn float(adder: &Adder) -> Option<(Format, Rounding)> {
     }
 }
 
-/// Every NaN that the adder gives by its rules has the same bits.
+/// Whether all NaN that the adder returns by its rules have the same bits.
 fn is_uniform(adder: &Adder) -> bool {
     float(adder).is_none() || adder.nan.operand == Some(adder.nan.invalid) && adder.nan.value == Some(adder.nan.invalid)
 }
@@ -39,7 +39,7 @@ fn fixes_values(adder: &Adder) -> bool {
     float(adder).is_some() && adder.nan.value.is_some()
 }
 
-/// It adds exactly, whatever it does with the sum.
+/// Whether an adder adds exactly, whatever it then does with the sum.
 fn adds_exactly(adder: &Adder) -> bool {
     adder.grid.is_empty()
         && adder.below == Below::Truncate
@@ -54,7 +54,7 @@ fn rounding_to(adder: &Adder, format: Format) -> Adder {
     Adder { output: Output::in_format(format), nan, ..exact(adder) }
 }
 
-/// An adder that gives the exact sum of the same terms.
+/// An adder that returns the exact sum of the same terms.
 fn exact(adder: &Adder) -> Adder {
     let Adder { scale, product_overflow, provenance, .. } = adder.clone();
     Adder { scale, product_overflow, provenance, ..Adder::exact(&adder.name, Output::Wide, NanRules::default()) }
@@ -71,7 +71,7 @@ fn other<T: Copy + PartialEq>(random: &mut Random, own: T, choices: &[T]) -> T {
     others[random.below(others.len())]
 }
 
-/// A model that computes the same, written otherwise in up to six ways, and which.
+/// A model of the same arithmetic after up to six random rewriting steps, and the names of those steps.
 pub(super) fn rewritten(random: &mut Random, base: &Model, id: &OperationId) -> (Model, Vec<&'static str>) {
     let mut tree = Tree::of(base, id);
     let mut applied = Vec::new();
@@ -84,18 +84,18 @@ pub(super) fn rewritten(random: &mut Random, base: &Model, id: &OperationId) -> 
     (tree.model(base), applied)
 }
 
-/// Rewrites a tree in one way where it can be; whether it was.
+/// Applies one rewriting step to a tree where possible, and returns whether the tree changed.
 fn rewrite(way: usize, random: &mut Random, tree: &mut Tree, id: &OperationId) -> bool {
     let mut uniform = true;
     tree.each(&mut |adder, _| uniform &= is_uniform(adder));
-    // Products of short operands, whose sums with c and results all lie within 380 bits.
+    // Products of short operands: all sums with c, and all results, fit into 380 bits.
     let narrow =
         [id.a, id.b].iter().all(|format| !format.is_integer() && format.bits() <= 16 && *format != Format::BF16)
             && id.block_scale().is_none();
     let mut changed = false;
     let Tree::Add(root, _) = &*tree else { unreachable!("a tree adds") };
     if way == 11 {
-        // A quiet NaN stays as it is, and every rule here gives quiet ones.
+        // A quiet NaN is not changed, and every rule here returns quiet ones.
         let format = root.output_format().unwrap();
         *tree = Tree::Add(Box::new(rounding_to(root, format)), vec![tree.clone()]);
         return true;
@@ -216,7 +216,7 @@ fn rewrite(way: usize, random: &mut Random, tree: &mut Tree, id: &OperationId) -
     changed
 }
 
-/// Parameters of the grid that make no difference.
+/// Changes parameters of the grid that make no difference.
 fn grid(random: &mut Random, adder: &mut Adder, has_values: bool, narrow: bool) -> bool {
     let before = adder.clone();
     if !has_values && adder.below != Below::OnesComplement {
@@ -261,7 +261,7 @@ fn grid(random: &mut Random, adder: &mut Adder, has_values: bool, narrow: bool) 
     *adder != before
 }
 
-/// Parameters of what comes out that make no difference.
+/// Changes parameters of results that make no difference.
 fn results(random: &mut Random, adder: &mut Adder, narrow: bool) -> bool {
     let before = adder.clone();
     let zero = adder.zero;

@@ -1,4 +1,4 @@
-//! Canonical forms give the bits of what they came from.
+//! Canonical forms give the bits of the models they come from.
 
 use mxprobe::{
     dots::{Dot, Draw, Random},
@@ -31,7 +31,7 @@ fn extreme(random: &mut Random, id: &OperationId) -> Dot {
     dot
 }
 
-/// Fails where a model and its canonical form differ on a dot.
+/// Fails if a model and its canonical form differ on a dot.
 fn agrees(model: &Model, id: &OperationId, dots: usize, seed: u64) {
     let (unit, plan) = model.plan(id).unwrap();
     let form = canonical(&model.adders, unit, &plan, id);
@@ -70,7 +70,7 @@ fn canonical_forms_of_drawn_units_give_the_bits_of_the_units() {
 }
 
 #[test]
-#[ignore = "minutes: many units, by seed"]
+#[ignore = "takes minutes: many units, by seed"]
 fn canonical_forms_of_many_drawn_units_give_the_bits_of_the_units() {
     let (first, count) = (variable("MXPROBE_SEED", 1), variable("MXPROBE_PAIRS", 117));
     all_agree(first, count * 10, 400);
@@ -98,12 +98,12 @@ fn the_canonical_forms_of_one_pair() {
     }
 }
 
-/// The same plan up to a node, which then gives d.
+/// The same plan up to a node, whose result becomes d.
 fn up_to(plan: &mxprobe_models::Plan, node: usize) -> mxprobe_models::Plan {
     mxprobe_models::Plan { nodes: plan.nodes[..=node].to_vec() }
 }
 
-/// Fails where a result is not within what is known of it.
+/// Fails if a node's result is not within its known bounds.
 fn is_bounded(model: &Model, id: &OperationId, dots: usize, seed: u64) {
     use mxprobe_api::Decoded;
     let (unit, plan) = model.plan(id).unwrap();
@@ -144,7 +144,7 @@ fn results_are_within_what_is_known_of_them() {
 }
 
 #[test]
-#[ignore = "minutes: many units, by seed"]
+#[ignore = "takes minutes: many units, by seed"]
 fn results_of_many_units_are_within_what_is_known_of_them() {
     let (first, count) = (variable("MXPROBE_SEED", 1), variable("MXPROBE_PAIRS", 117));
     for seed in first..first + count * 10 {

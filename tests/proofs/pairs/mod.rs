@@ -1,4 +1,5 @@
-//! Pairs of models: the same arithmetic written in two ways, which is proved equal, and one value changed, which a dot shows.
+//! Pairs of models: the same arithmetic written in two ways, to be proved equal, and models that differ in one value,
+//! to be told apart by a dot.
 //!
 //! `MXPROBE_SEED=N MXPROBE_PAIRS=N cargo test --release --test proofs pairs -- --include-ignored --nocapture`
 
@@ -26,7 +27,7 @@ use mxprobe::{
 use mxprobe_api::OperationId;
 use mxprobe_models::Model;
 
-/// What the exact evaluator makes of a dot.
+/// The result of the exact evaluator for a dot.
 fn exactly(model: &Model, id: &OperationId, dot: &Dot) -> u64 {
     let (unit, plan) = model.plan(id).unwrap();
     mxprobe_models::evaluate(&model.adders, unit, &plan, id, as_input(dot))
@@ -43,7 +44,7 @@ fn variable(name: &str, otherwise: u64) -> u64 {
         .map_or(otherwise, |text| text.parse().unwrap_or_else(|_| panic!("{name}: `{text}` is not a number")))
 }
 
-/// What came of one pair.
+/// The decision on one pair.
 struct Decided {
     /// `equal`, `equal by the solver`, `differ`, `differ by the solver` or `undecided`.
     outcome: String,
@@ -79,12 +80,12 @@ fn decide(models: [&Model; 2], id: &OperationId, tries: u64, limit: Duration) ->
     Decided { outcome: outcome.into(), took, said }
 }
 
-/// Whether some of many dots tells two models apart, by the exact evaluator.
+/// The first of many random dots, if any, on which the exact evaluator tells two models apart.
 fn told_apart(models: [&Model; 2], id: &OperationId, dots: usize, seed: u64) -> Option<Dot> {
     Draw::new(id, seed).take(dots).find(|dot| exactly(models[0], id, dot) != exactly(models[1], id, dot))
 }
 
-/// A unit and a model of the same arithmetic, and how it was written otherwise.
+/// A unit, a model that describes the same arithmetic in another way, the operation, and the rewriting steps used.
 fn equal_pair(seed: u64) -> (Model, Model, OperationId, Vec<&'static str>) {
     let mut random = Random(seed);
     let unit = units::unit(&mut random);
@@ -101,7 +102,7 @@ fn unequal_pair(seed: u64) -> (Model, Model, OperationId, &'static str) {
     (unit, changed, id, what)
 }
 
-/// Decides pairs and prints what came of them; the lines of those that did not come out as wanted.
+/// Prints a summary of decided pairs and returns the lines of those without a wanted outcome.
 fn judge(name: &str, outcomes: Vec<(u64, String, Decided)>, wanted: &[&str]) -> Vec<String> {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     let mut times: Vec<f64> = outcomes.iter().map(|(_, _, decided)| decided.took).collect();
@@ -155,7 +156,7 @@ fn unequal_pairs(first: u64, count: u64, tries: u64, limit: Duration, dots: usiz
         }
         (seed, format!("{id} {} {what}", unit.units[0].tree), decided)
     });
-    // What was changed need not show: then it is proved not to.
+    // The change need not show in any dot: then the models are proved equal.
     judge("one value", outcomes.collect(), &["equal", "equal by the solver", "differ", "differ by the solver"])
 }
 
@@ -166,7 +167,7 @@ fn pairs_that_compute_the_same_are_proved_equal_however_they_are_written() {
 }
 
 #[test]
-#[ignore = "minutes: many pairs, by seed"]
+#[ignore = "takes minutes: many pairs, by seed"]
 fn many_pairs_that_compute_the_same_are_proved_equal() {
     let (first, count) = (variable("MXPROBE_SEED", 1), variable("MXPROBE_PAIRS", 117));
     let wrong = equal_pairs(first, count, 1_000_000, Duration::from_secs(120));
@@ -174,7 +175,7 @@ fn many_pairs_that_compute_the_same_are_proved_equal() {
 }
 
 #[test]
-#[ignore = "minutes: many pairs, by seed"]
+#[ignore = "takes minutes: many pairs, by seed"]
 fn many_pairs_that_differ_in_one_value_are_told_apart_or_proved_equal() {
     let (first, count) = (variable("MXPROBE_SEED", 1), variable("MXPROBE_PAIRS", 117));
     let wrong = unequal_pairs(first, count, 1_000_000, Duration::from_secs(120), 20_000);

@@ -1,4 +1,4 @@
-//! Trees as they are written, unrolled, with an adder of its own for every addition.
+//! Trees as written in model files, unrolled, with a separate adder for every addition.
 
 use mxprobe_api::OperationId;
 use mxprobe_models::{Adder, Model, Plan, Term};
@@ -30,13 +30,13 @@ impl Tree {
         }
     }
 
-    /// The model with this tree written out, and the adders it has.
+    /// The model with this tree and its adders, written to a file's text and read back.
     pub(super) fn model(&self, base: &Model) -> Model {
         let mut model = base.clone();
         model.adders.clear();
         let text = self.write(&mut model.adders);
         model.set_tree(0, &text).unwrap_or_else(|error| panic!("{error}"));
-        // What a reader of the file gets.
+        // Read back, as from a file.
         Model::parse("written.toml", &model.to_toml(), None)
             .unwrap_or_else(|error| panic!("{error}\n{}", model.to_toml()))
     }
@@ -62,7 +62,7 @@ impl Tree {
         }
     }
 
-    /// Every addition, from the leaves up.
+    /// Changes every addition, from the leaves up.
     pub(super) fn each(&mut self, change: &mut dyn FnMut(&mut Adder, &mut Vec<Tree>)) {
         if let Self::Add(adder, terms) = self {
             terms.iter_mut().for_each(|term| term.each(change));
@@ -70,7 +70,7 @@ impl Tree {
         }
     }
 
-    /// How many additions there are.
+    /// The number of additions.
     pub(super) fn additions(&mut self) -> usize {
         let mut count = 0;
         self.each(&mut |_, _| count += 1);

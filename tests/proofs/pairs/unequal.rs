@@ -1,4 +1,4 @@
-//! Models that differ from a model in one value.
+//! Models that differ from another in one value.
 
 use mxprobe::dots::Random;
 use mxprobe_api::{OperationId, Overflow, Rounding, Subnormals};
@@ -11,7 +11,7 @@ fn other<T: Copy + PartialEq>(random: &mut Random, own: T, choices: &[T]) -> T {
     others[random.below(others.len())]
 }
 
-/// The model with one value of one addition changed, and which. Most often some dot shows it.
+/// The model with one value of one addition changed, and a description of the change. Most changes show in some dot.
 pub(super) fn changed(random: &mut Random, base: &Model, id: &OperationId) -> (Model, &'static str) {
     loop {
         let mut tree = Tree::of(base, id);

@@ -1,9 +1,9 @@
-//! Units drawn over what model files can say.
+//! Random units from all that model files can express.
 
 use mxprobe::dots::Random;
 use mxprobe_models::Model;
 
-/// Operand, accumulator and result formats, products a dot, and what the formats are good for.
+/// The formats of A, B, C and D.
 const FORMATS: &[(&str, &str, &str, &str)] = &[
     ("f16", "f16", "f32", "f32"),
     ("f16", "f16", "f32", "f32"),
@@ -18,7 +18,7 @@ const FORMATS: &[(&str, &str, &str, &str)] = &[
     ("u8", "s8", "s32", "s32"),
 ];
 
-/// Trees over a rounding adder `s`, another one `t` and an unrounded one `w`, with the products that they need at least.
+/// Trees over a rounding adder `s`, another one `t` and an unrounded one `w`, each with the fewest products it needs.
 const TREES: &[(usize, &str)] = &[
     // Blocks in a chain.
     (4, "fold(c, all/1, s(all, acc))"),
@@ -97,7 +97,7 @@ fn nan(random: &mut Random, format: &str) -> String {
     }
 }
 
-/// The lines of an adder that rounds to a format, or to none.
+/// The lines of an adder that rounds to a format, or does not round if `output` is `wide`.
 fn adder(random: &mut Random, output: &str, integers: bool) -> String {
     let mut lines = vec![format!("output = \"{output}\"")];
     let mut line = |text: String| lines.push(text);
@@ -181,7 +181,7 @@ pub(super) fn unit(random: &mut Random) -> Model {
             (false, _) => pick(random, &["f32", "f32", "f32", "f64", "f16", "bf16"]),
         };
         let scale = if a == "e2m1" && random.flip() { ".block4.ue8m0" } else { "" };
-        // The adder of d is the one that stands first.
+        // The first adder in the tree is that of d.
         let (of_s, of_t) = if tree.starts_with('t') { (between, d) } else { (d, between) };
         let flush = pick(random, &["[]", "[]", "[]", "[]", "[\"a\", \"b\"]", "[\"c\"]", "[\"a\", \"b\", \"c\"]"]);
         let text = format!(

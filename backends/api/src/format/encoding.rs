@@ -1,55 +1,55 @@
-//! How values become bits and bits values: rounding, overflow, subnormals, and what each format does with its last codes.
+//! Encoding values as bits and decoding them: rounding, overflow, subnormals, and the special codes of each format.
 
 use super::rounding::{Decoded, Encoded, Overflow, Rounding, Subnormals};
 
-/// How the bits of a format are read.
+/// The interpretation of a format's bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Encoding {
-    /// Sign, exponent, fraction.
+    /// A sign, an exponent and a fraction.
     Float(FloatEncoding),
-    /// Two's complement, or unsigned.
+    /// A two's complement or unsigned integer.
     Integer {
         /// Width.
         bits: u32,
-        /// Whether the top bit weighs negative.
+        /// Whether the top bit has negative weight.
         signed: bool,
     },
 }
 
-/// Sign, biased exponent and fraction, from the top bit down; then bits that are not read.
+/// A floating-point layout: sign, biased exponent and fraction, from the top bit down; then bits that are not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FloatEncoding {
     /// Width of the exponent field.
     pub exponent_bits: u32,
     /// Width of the fraction field.
     pub fraction_bits: u32,
-    /// What is subtracted from the exponent field.
+    /// The number subtracted from the exponent field.
     pub bias: i32,
     /// Low bits of the register that are not part of the number: 13 for tf32 and xf32.
     pub unread_bits: u32,
-    /// Where NaN and infinity are.
+    /// The codes of NaN and infinity.
     pub specials: Specials,
 }
 
-/// Where a floating format keeps NaN and infinity, and what it lacks.
+/// The codes that a floating format uses for NaN and infinity, and which of them it lacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Specials {
-    /// The highest exponent: infinity with fraction 0, else NaN (IEEE 754-2019, 3.4).
+    /// The highest exponent: infinity with fraction 0, otherwise NaN (IEEE 754-2019, 3.4).
     Ieee,
-    /// No infinity; NaN is every exponent and fraction bit set (OCP 8-bit Floating Point Specification 1.0, table 2).
+    /// No infinity; NaN has every exponent and fraction bit set (OCP 8-bit Floating Point Specification 1.0, table 2).
     AllOnesNan,
     /// No infinity and no −0; the code of −0 is NaN (`FNUZ` types, LLVM `APFloat`, arXiv:2206.02915).
     NegativeZeroNan,
     /// Neither NaN nor infinity (OCP Microscaling Formats 1.0, 5.3.2 and 5.3.3).
     None,
-    /// No sign bit is read, no infinity; NaN is every other bit set: the block scale ue4m3 (PTX ISA 8.7, 5.2.3).
+    /// The sign bit is not read, no infinity; NaN has every other bit set: the block scale ue4m3 (PTX ISA 8.7, 5.2.3).
     UnsignedAllOnesNan,
-    /// A power of two: no sign, no fraction, no zero; NaN is every bit set (OCP Microscaling Formats 1.0, 5.4.1).
+    /// A power of two: no sign, no fraction, no zero; NaN has every bit set (OCP Microscaling Formats 1.0, 5.4.1).
     PowerOfTwo,
 }
 
 impl FloatEncoding {
-    /// Whether the top bit is a sign that is read.
+    /// Whether the top bit is a sign bit that is read.
     #[must_use]
     #[inline]
     pub fn is_signed(self) -> bool {
@@ -76,7 +76,7 @@ impl FloatEncoding {
     }
 
     pub(super) fn bits(self) -> u32 {
-        // ue4m3 lives in a byte whose top bit is not read.
+        // ue4m3 is stored in a byte whose top bit is not read.
         let sign = u32::from(self.specials != Specials::PowerOfTwo);
         sign + self.exponent_bits + self.fraction_bits + self.unread_bits
     }
@@ -132,7 +132,8 @@ impl FloatEncoding {
         }
     }
 
-    /// As [`Format::encode`](super::Format::encode), for an encoding that need not be one of [`Format::ALL`](super::Format::ALL).
+    /// Like [`Format::encode`](super::Format::encode), for an encoding that need not belong to one of
+    /// [`Format::ALL`](super::Format::ALL).
     #[must_use]
     pub fn encode(
         self,
@@ -211,7 +212,7 @@ impl FloatEncoding {
         Encoded { bits, inexact, overflow: false, underflow }
     }
 
-    /// A quiet NaN without payload, but for the bits that are not read.
+    /// The code of a quiet NaN without payload, not including the unread bits.
     pub(super) fn nan_field(self) -> Option<u64> {
         let ones = (1 << (self.exponent_bits + self.fraction_bits)) - 1;
         match self.specials {
@@ -226,7 +227,7 @@ impl FloatEncoding {
     }
 }
 
-/// `magnitude · 2^lsb_exponent` as a whole number of `2^to`, rounded, and whether anything was lost.
+/// Rounds `magnitude · 2^lsb_exponent` to a multiple of `2^to`; returns that multiple and whether anything was lost.
 fn round_at(magnitude: u128, lsb_exponent: i32, to: i32, rounding: Rounding, negative: bool) -> (u128, bool) {
     let drop = to - lsb_exponent;
     if drop <= 0 {

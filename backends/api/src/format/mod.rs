@@ -1,4 +1,4 @@
-//! Number formats: what each is called, and how its bits are read.
+//! Number formats: their names and encodings.
 
 mod encoding;
 mod rounding;
@@ -12,7 +12,7 @@ use encoding::encode_integer;
 pub use encoding::{Encoding, FloatEncoding, Specials};
 pub use rounding::{Decoded, Encoded, Overflow, Rounding, Subnormals};
 
-/// A number format: a name and how its bits are read. One line of [`Format::ALL`] each.
+/// A number format: a name and an encoding. [`Format::ALL`] lists them all.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Format {
@@ -35,8 +35,8 @@ const fn integer(name: &'static str, bits: u32, signed: bool) -> Format {
     Format { name, encoding: Encoding::Integer { bits, signed } }
 }
 
-/// The formats. Widths and biases are *specified*: IEEE 754-2019 table 3.5; OCP OFP8 1.0; OCP MX 1.0; PTX ISA 8.7, 5.2.3;
-/// FNUZ: AMD Instinct MI300 ISA, 7.1.
+/// The formats. Widths and biases are *specified*: IEEE 754-2019 table 3.5; OCP OFP8 1.0; OCP MX 1.0; PTX ISA 8.7,
+/// 5.2.3; FNUZ: AMD Instinct MI300 ISA, 7.1.
 impl Format {
     /// binary64.
     pub const F64: Self = float("f64", 11, 52, 1023, Specials::Ieee);
@@ -44,7 +44,7 @@ impl Format {
     pub const F32: Self = float("f32", 8, 23, 127, Specials::Ieee);
     /// 19 bits in a 32-bit register; the low 13 bits are not read.
     pub const TF32: Self = register32("tf32");
-    /// AMD's name of the same bits.
+    /// AMD's name for the same encoding.
     pub const XF32: Self = register32("xf32");
     /// bfloat16.
     pub const BF16: Self = float("bf16", 8, 7, 127, Specials::Ieee);
@@ -109,14 +109,14 @@ impl Format {
         Self::U32,
     ];
 
-    /// The format of that name.
+    /// Finds a format by name.
     ///
     /// # Errors
-    /// If there is none; the text lists those there are.
+    /// If there is none with that name; the text lists all formats.
     pub fn named(name: &str) -> Result<Self, Error> {
         Self::ALL.into_iter().find(|format| format.name == name).ok_or_else(|| {
             let names: Vec<&str> = Self::ALL.iter().map(|format| format.name).collect();
-            Error::invalid(format!("`{name}` is no format; the formats are {}", names.join(" ")))
+            Error::invalid(format!("`{name}` is not a format; the formats are {}", names.join(" ")))
         })
     }
 
@@ -126,7 +126,7 @@ impl Format {
         self.name
     }
 
-    /// How its bits are read.
+    /// Its encoding.
     #[must_use]
     pub fn encoding(self) -> Encoding {
         self.encoding
@@ -165,7 +165,7 @@ impl Format {
         self.bits().div_ceil(8).next_power_of_two() as usize
     }
 
-    /// All its bits set.
+    /// A mask with all its bits set.
     #[must_use]
     #[inline]
     pub fn mask(self) -> u64 {
@@ -184,7 +184,7 @@ impl Format {
         self.encode(false, 1, 0, Rounding::NearestEven, Overflow::Saturate, Subnormals::Keep).bits
     }
 
-    /// The bits as full-width lower-case hexadecimal: `0x3f800000`, `0x9` for e2m1.
+    /// Formats bits as full-width lower-case hexadecimal: `0x3f800000`, `0x9` for e2m1.
     #[must_use]
     pub fn hex(self, bits: u64) -> String {
         format!("{:#0width$x}", bits & self.mask(), width = self.bits().div_ceil(4) as usize + 2)
@@ -193,7 +193,7 @@ impl Format {
     /// Reads full-width hexadecimal, as [`hex`](Self::hex) writes it; upper case is accepted.
     ///
     /// # Errors
-    /// If the text is not `0x` and the format's number of digits, or is wider than the format.
+    /// If the text is not `0x` followed by the format's number of digits, or if the number is wider than the format.
     pub fn parse_hex(self, text: &str) -> Result<u64, Error> {
         let digits = self.bits().div_ceil(4) as usize;
         let digit = |bits: u64, byte: u8| Some(bits << 4 | u64::from(char::from(byte).to_digit(16)?));
@@ -204,7 +204,7 @@ impl Format {
         }
     }
 
-    /// Why a text is not a number of this format.
+    /// The error for text that is not a number of this format.
     #[cold]
     fn wrong_hex(self, text: &str) -> Error {
         let digits = self.bits().div_ceil(4) as usize;
@@ -218,12 +218,12 @@ impl Format {
             }
             Some(_) => format!("it does not fit {} bits", self.bits()),
         };
-        Error::invalid(format!("`{text}` is no {self}: {why}; {self} is written as 0x and {digits} hex digits"))
+        Error::invalid(format!("`{text}` is not valid {self}: {why}; {self} is written as 0x and {digits} hex digits"))
     }
 
-    /// The value of `bits`, exactly. Bits above the width are not read.
+    /// Decodes `bits` exactly. Bits above the width are ignored.
     ///
-    /// Total: every code of every format has a value here.
+    /// Never fails: every code of every format decodes.
     #[must_use]
     #[inline]
     pub fn decode(self, bits: u64) -> Decoded {
@@ -242,8 +242,8 @@ impl Format {
 
     /// Rounds `±magnitude · 2^lsb_exponent` into the format, once.
     ///
-    /// A magnitude of 0 gives the zero of that sign (+0 where there is no −0; the smallest value of a format without
-    /// zero). An integer format rounds to an integer, and on overflow saturates, whatever `overflow` says.
+    /// A magnitude of 0 gives the zero of that sign (+0 if the format lacks −0, or the smallest value of a format
+    /// without zero). An integer format rounds to an integer and saturates on overflow, whatever `overflow` says.
     #[must_use]
     pub fn encode(
         self,
@@ -274,7 +274,7 @@ impl Format {
         }
     }
 
-    /// The bits of infinity, or `None` where the format has none.
+    /// The bits of infinity, or `None` if the format has none.
     #[must_use]
     pub fn infinity(self, negative: bool) -> Option<u64> {
         let float = self.as_float().filter(|float| float.specials == Specials::Ieee)?;
@@ -282,7 +282,7 @@ impl Format {
         Some(float.with_sign(negative, field))
     }
 
-    /// The bits of −0, or `None` where the format has none.
+    /// The bits of −0, or `None` if the format has none.
     #[must_use]
     pub fn negative_zero(self) -> Option<u64> {
         let float = self.as_float().filter(|float| float.is_signed())?;
@@ -290,14 +290,14 @@ impl Format {
         (self.decode(bits) == Decoded::Zero { negative: true }).then_some(bits)
     }
 
-    /// The bits of a quiet NaN without payload, or `None` where the format has none.
+    /// The bits of a quiet NaN without payload, or `None` if the format has none.
     #[must_use]
     pub fn nan(self) -> Option<u64> {
         let float = self.as_float()?;
         Some(float.nan_field()? << float.unread_bits)
     }
 
-    /// The value nearest to the bits as a number for people: exact for every format here, s32 and u32 included.
+    /// The value of the bits as an f64, for display: exact for every format here, s32 and u32 included.
     #[must_use]
     pub fn to_f64(self, bits: u64) -> f64 {
         match self.decode(bits) {

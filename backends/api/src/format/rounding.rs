@@ -1,4 +1,4 @@
-//! How a value is rounded into a format, and what comes of it.
+//! Rounding into a format: the policies and the results.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,18 +14,18 @@ pub enum Rounding {
     Down,
     /// RU: toward +∞.
     Up,
-    /// RO: to odd — an inexact result gets its lowest bit set.
+    /// RO: to odd; the lowest bit of an inexact result is set.
     ToOdd,
 }
 
-/// What a finite result becomes whose rounded magnitude is above the largest finite value.
+/// The treatment of a finite result whose rounded magnitude exceeds the largest finite value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Overflow {
-    /// Infinity whenever the magnitude, rounded with an unbounded exponent, is above the largest finite value; NaN
-    /// where the format has no infinity.
+    /// Infinity whenever the magnitude, rounded with an unbounded exponent, exceeds the largest finite value; NaN if
+    /// the format has no infinity.
     Infinity,
-    /// As IEEE 754-2019, 7.4: infinity or the largest finite value as the rounding direction says.
+    /// As in IEEE 754-2019, 7.4: infinity or the largest finite value, depending on the rounding direction.
     Ieee,
     /// NaN.
     Nan,
@@ -33,7 +33,7 @@ pub enum Overflow {
     Saturate,
 }
 
-/// What becomes of results smaller in magnitude than the smallest normal value.
+/// The treatment of results smaller in magnitude than the smallest normal value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Subnormals {
@@ -43,11 +43,11 @@ pub enum Subnormals {
     FlushBeforeRounding,
     /// Flushed to zero of the same sign if the value rounded with an unbounded exponent is tiny.
     FlushAfterRounding,
-    /// As `FlushAfterRounding`, but to +0 always.
+    /// As `FlushAfterRounding`, but always to +0.
     FlushToPositiveZero,
 }
 
-/// The value of some bits.
+/// The value that bits encode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decoded {
     /// Not a number, with its sign and its fraction field.
@@ -81,14 +81,14 @@ pub enum Decoded {
     },
 }
 
-/// The outcome of rounding a value into a format. The status has to be looked at by whoever models it.
+/// The outcome of rounding a value into a format. Callers that model hardware must check the status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Encoded {
     /// The bits.
     pub bits: u64,
-    /// The value of the bits is not the value that was given.
+    /// The value of the bits differs from the given value.
     pub inexact: bool,
-    /// The rounded magnitude was above the largest finite value.
+    /// The rounded magnitude exceeded the largest finite value.
     pub overflow: bool,
     /// The result is tiny and inexact, or was flushed.
     pub underflow: bool,

@@ -30,7 +30,7 @@ fn every_integer_format_is_tested_here() {
     assert!(INTEGERS.iter().all(|(format, ..)| integers.contains(format)));
 }
 
-/// Every value of 16 bits or fewer; of 32 bits those near the ends, near 0 and some between.
+/// Every value of formats of 16 bits or fewer; of 32-bit formats those near the ends, near 0 and some between.
 fn values(smallest: i128, largest: i128) -> Vec<i128> {
     if largest - smallest < 1 << 16 {
         return (smallest..=largest).collect();

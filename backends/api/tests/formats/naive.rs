@@ -28,7 +28,7 @@ pub(crate) struct Spec {
     pub(crate) has_negative_zero: bool,
     /// The code of +∞.
     pub(crate) infinity: Option<u64>,
-    /// The codes of NaN, without those that differ in a bit that is not read.
+    /// The codes of NaN, without those that differ only in an unread bit.
     pub(crate) nan: fn(u64) -> bool,
     /// The NaN that overflow gives, for either sign.
     pub(crate) overflow_nan: Option<[u64; 2]>,
@@ -37,8 +37,7 @@ pub(crate) struct Spec {
     pub(crate) smallest: f64,
 }
 
-/// A format without infinity and NaN: bits of the exponent and of the fraction, bias; largest value, smallest normal one,
-/// smallest one.
+/// A format without infinity and NaN: exponent bits, fraction bits, bias; largest, smallest normal and smallest value.
 const fn finite(
     format: Format,
     (exponent_bits, fraction_bits, bias): (i32, i32, i32),
@@ -183,13 +182,13 @@ pub(crate) fn power_of_two(exponent: i32) -> f64 {
     f64::from_bits(u64::try_from(exponent + 1023).expect("not negative") << 52)
 }
 
-/// ⌊log2 x⌋ of a positive normal f64.
+/// ⌊log2 x⌋ for a positive normal f64.
 pub(crate) fn floor_log2(x: f64) -> i32 {
     assert!(x.is_normal() && x > 0.0, "{x:e}");
     i32::try_from(x.to_bits() >> 52).expect("eleven bits") - 1023
 }
 
-/// Equality of values that are not NaN; +0 and −0 are told apart by their sign elsewhere.
+/// Equality of values that are not NaN; the sign of zeros is checked elsewhere.
 pub(crate) fn same(x: f64, y: f64) -> bool {
     x.partial_cmp(&y) == Some(Ordering::Equal)
 }
@@ -204,9 +203,9 @@ impl Spec {
         if self.format == Format::TF32 { 13 } else { 0 }
     }
 
-    /// (−1)^s · 2^(field − bias) · (1 + fraction / 2^M), or 2^(1 − bias) · fraction / 2^M where the field is 0.
+    /// (−1)^s · 2^(field − bias) · (1 + fraction / 2^M), or 2^(1 − bias) · fraction / 2^M if the field is 0.
     ///
-    /// Of a code that is a finite value.
+    /// Only for codes of finite values.
     pub(crate) fn value(self, code: u64) -> f64 {
         let code = code >> self.unread_bits();
         let fraction = code % (1 << self.fraction_bits);
@@ -223,7 +222,7 @@ impl Spec {
         if negative { -magnitude } else { magnitude }
     }
 
-    /// The code of a magnitude that the format holds, found by the formula turned round.
+    /// The code of a magnitude that the format holds, found by inverting the formula.
     pub(crate) fn code(self, magnitude: f64) -> u64 {
         let code = if magnitude < self.smallest_normal {
             magnitude / power_of_two(1 - self.bias - self.fraction_bits)
@@ -232,7 +231,7 @@ impl Spec {
             let field = f64::from(exponent + self.bias);
             (field + (magnitude / power_of_two(exponent) - 1.0)) * power_of_two(self.fraction_bits)
         };
-        assert!(same(code.trunc(), code), "{}: {magnitude:e} is no value of it", self.format);
+        assert!(same(code.trunc(), code), "{}: cannot represent {magnitude:e}", self.format);
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
         let code = code as u64;
         code << self.unread_bits()
@@ -255,7 +254,7 @@ impl Spec {
         overflow: Overflow,
         subnormals: Subnormals,
     ) -> Encoded {
-        // Rounded to M fraction bits as if there were no smallest exponent.
+        // Rounded to M fraction bits as if the exponent had no lower bound.
         let free = round_to(x, power_of_two(floor_log2(x) - self.fraction_bits), rounding, negative);
         let tiny_after = free < self.smallest_normal;
         let flush = match subnormals {
@@ -293,7 +292,7 @@ impl Spec {
         }
         let inexact = !same(rounded, x);
         let bits = if !self.has_zero && rounded < self.smallest {
-            // Nothing below the smallest value: that value.
+            // A format without zero: anything below the smallest value becomes that value.
             return Encoded { bits: 0, inexact, overflow: false, underflow: inexact && tiny_after };
         } else if rounded <= 0.0 {
             self.zero(negative)

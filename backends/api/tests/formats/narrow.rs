@@ -8,7 +8,7 @@ fn codes(format: Format) -> impl Iterator<Item = u64> {
     0..1 << format.bits()
 }
 
-/// Codes that no bit that is not read tells apart.
+/// All codes of a format, without those that differ only in an unread bit.
 fn distinct_codes(spec: Spec) -> impl Iterator<Item = u64> {
     codes(spec.format).filter(move |code| spec.format != Format::UE4M3 || *code < 0x80)
 }
@@ -102,7 +102,7 @@ fn the_extreme_values_are_those_of_the_specification() {
     }
 }
 
-/// One line a format: the code and the decimal of what people look up first.
+/// One line per format: the codes and decimals of the values that people look up first.
 #[test]
 fn well_known_codes_have_their_well_known_values() {
     let table: [(Format, u64, f64); 34] = [
@@ -180,7 +180,8 @@ fn decode_then_encode_is_the_identity() {
     }
 }
 
-/// Every value, every midpoint between neighbours, and a tiny amount to either side of both; up to four times the largest.
+/// Every value, every midpoint between neighbours, and a tiny amount to either side of both; up to four times the
+/// largest.
 fn interesting(spec: Spec) -> Vec<f64> {
     let mut values: Vec<f64> = distinct_codes(spec)
         .filter(|code| !(spec.nan)(*code) && spec.infinity != Some(*code))
@@ -188,7 +189,7 @@ fn interesting(spec: Spec) -> Vec<f64> {
         .filter(|value| *value > 0.0)
         .collect();
     values.sort_by(f64::total_cmp);
-    // What would follow the largest, and what lies below the smallest.
+    // The value that would follow the largest, and those below the smallest.
     let last_step = spec.largest - values[values.len() - 2];
     if spec.fraction_bits > 0 {
         values.extend([1.0, 2.0, 3.0].map(|steps| spec.largest + steps * last_step));
@@ -242,7 +243,8 @@ fn every_midpoint_and_its_surroundings_round_as_the_definitions_say() {
 
 #[test]
 fn ties_of_the_largest_values_go_to_even() {
-    // 464 lies between 448 (1.110b · 2^8, even) and 480 (1.111b · 2^8); 61440 between 57344 (1.11b · 2^15, odd) and 65536.
+    // 464 lies between 448 (1.110b · 2^8, even) and 480 (1.111b · 2^8); 61440 between 57344 (1.11b · 2^15, odd) and
+    // 65536.
     let table: [(Format, u128, u64, bool); 13] = [
         (Format::E4M3, 464, 0x7e, false),
         (Format::E4M3, 463, 0x7e, false),
@@ -271,7 +273,7 @@ fn ties_of_the_largest_values_go_to_even() {
 
 #[test]
 fn a_tie_of_ue8m0_goes_to_the_larger_power() {
-    // IEEE 754-2019, 4.3.1: where precision is one digit, the tie goes to the one larger in magnitude. 3 · 2^-1 is 1.5.
+    // IEEE 754-2019, 4.3.1: if precision is one digit, the tie goes to the one larger in magnitude. 3 · 2^-1 is 1.5.
     assert_eq!(encode_nearest(Format::UE8M0, false, 3, -1).bits, 0x80);
     assert_eq!(encode_nearest(Format::UE8M0, false, (3 << 40) - 1, -41).bits, 0x7f);
 }

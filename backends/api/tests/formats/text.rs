@@ -102,6 +102,6 @@ fn malformed_hexadecimal_is_refused_with_the_text() {
     for (format, text) in table {
         let error = format.parse_hex(text).unwrap_err();
         assert!(error.is_invalid(), "{error}");
-        assert!(error.to_string().starts_with(&format!("`{text}` is no {format}: ")), "{error}");
+        assert!(error.to_string().starts_with(&format!("`{text}` is not valid {format}: ")), "{error}");
     }
 }

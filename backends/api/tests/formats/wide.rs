@@ -15,7 +15,7 @@ impl ieee::Semantics for Tf32S {
 
 type Tf32 = ieee::IeeeFloat<Tf32S>;
 
-/// What rounds a binary128 value into a format: bits without unread ones, and the status.
+/// Rounds a binary128 value into a format: returns the bits without unread ones, and the status.
 type Convert = fn(ieee::Quad, Round) -> (u64, Status);
 
 fn convert<T: Float>(quad: ieee::Quad, round: Round) -> (u64, Status)
@@ -45,12 +45,12 @@ fn quad(negative: bool, exponent: i32, significand: u128) -> ieee::Quad {
     ieee::Quad::from_bits(u128::from(negative) << 127 | field << 112 | significand & ((1 << 112) - 1))
 }
 
-/// Significands of 113 bits that lie on, beside and between the values and midpoints of a format.
+/// Draws a 113-bit significand that lies on, next to or between the values and midpoints of a format.
 fn significand(random: &mut Random, fraction_bits: u32) -> u128 {
     let full = (u128::from(random.bits()) << 64 | u128::from(random.bits())) >> 16;
     let one = 1u128 << 112;
     let full = one | full & (one - 1);
-    // Kept bits, then a half or nothing, then nothing, one lowest bit, or minus one lowest bit.
+    // The kept bits, then a half or nothing, then nothing, plus one lowest bit, or minus one lowest bit.
     let cut = 112 - fraction_bits + u32::try_from(random.below(3)).expect("small");
     let kept = match random.below(4) {
         0 => one,
@@ -109,7 +109,7 @@ fn rounding_agrees_with_apfloat() {
                     (bits << unread_bits, inexact),
                     "{format} negative {negative} {significand:#x} · 2^({exponent} − 112) {rounding:?}"
                 );
-                // apfloat reports overflow where infinity is returned.
+                // apfloat reports overflow if it returns infinity.
                 if given.bits == format.infinity(negative).expect("IEEE") {
                     assert!(given.overflow && status.contains(Status::OVERFLOW));
                 }
@@ -257,7 +257,7 @@ fn the_low_13_bits_of_tf32_are_neither_read_nor_written() {
                 assert_eq!(format.from_f64(value), bits, "{format} {bits:#010x}");
             }
         }
-        // A NaN whose payload lies in the unread bits alone is an infinity.
+        // A NaN whose payload lies only in the unread bits is an infinity.
         assert_eq!(format.decode(0x7f80_1fff), Decoded::Infinity { negative: false });
     }
 }
@@ -303,7 +303,7 @@ fn nan_keeps_its_sign_and_payload() {
     }
 }
 
-/// Whether a result is tiny is asked of the value rounded with an unbounded exponent, or of the exact value.
+/// A result may be tiny judged by the exact value, or by the value rounded with an unbounded exponent.
 #[test]
 fn tiny_before_rounding_and_tiny_after_rounding_differ_below_the_smallest_normal() {
     use Subnormals::{FlushAfterRounding, FlushBeforeRounding, FlushToPositiveZero, Keep};
@@ -342,7 +342,7 @@ fn tiny_before_rounding_and_tiny_after_rounding_differ_below_the_smallest_normal
             let expected = Encoded { bits: bits | sign, inexact, overflow: false, underflow };
             assert_eq!(encode(subnormals), expected, "{magnitude} · 2^-156 negative {negative} {subnormals:?}");
             if subnormals == FlushAfterRounding {
-                // The same, but for the sign of a zero that was flushed.
+                // The same, except for the sign of a zero that was flushed.
                 let bits = if bits == 0 { 0 } else { bits | sign };
                 assert_eq!(encode(FlushToPositiveZero), Encoded { bits, ..expected }, "{magnitude} · 2^-156");
             }
@@ -352,7 +352,7 @@ fn tiny_before_rounding_and_tiny_after_rounding_differ_below_the_smallest_normal
 
 #[test]
 fn overflow_begins_half_a_unit_above_the_largest_value() {
-    // The largest value and the tie above it, with one bit more in every significand than the format has.
+    // The largest value and the tie above it; significands have one bit more than the format.
     let table = [
         (Format::F16, 0x7bffu64, 0x7c00u64, (1u128 << 12) - 1, 4),
         (Format::BF16, 0x7f7f, 0x7f80, (1 << 9) - 1, 119),

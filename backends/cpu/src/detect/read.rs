@@ -1,16 +1,16 @@
-//! What this CPU and this kernel say: CPUID, XCR0, permission for tile registers.
+//! Reading of CPUID, XCR0 and the permission for tile registers.
 
 use std::arch::{asm, x86_64::__cpuid_count};
 
 use super::{Leaf, Readings, TilePermission};
 
 impl Readings {
-    /// Reads this CPU, and asks this kernel for tile registers if everything before that step says yes.
+    /// Reads this CPU, and requests tile registers from the kernel if all earlier steps succeed.
     ///
-    /// Permission is given to the whole process; asking again is harmless.
+    /// Permission applies to the whole process; requesting it again is harmless.
     pub(crate) fn here() -> Self {
         let leaf_0 = cpuid(0, 0);
-        // The registers of a leaf above the highest are those of another leaf on Intel CPUs: they are not read.
+        // For a leaf above the highest, Intel CPUs return the registers of another leaf, so it is not read.
         let leaf = |number, subleaf| if number <= leaf_0.eax { cpuid(number, subleaf) } else { Leaf::default() };
         let leaf_1 = leaf(1, 0);
         let leaf_7_0 = leaf(7, 0);
@@ -54,7 +54,7 @@ fn brand() -> String {
     text(&words)
 }
 
-/// The vendor of the hypervisor, if this is a guest that is told so.
+/// The vendor of the hypervisor, if this is a guest and the hypervisor says so.
 pub(crate) fn hypervisor(readings: &Readings) -> Option<String> {
     (readings.leaf_1.ecx >> 31 == 1).then(|| {
         let Leaf { ebx, ecx, edx, .. } = cpuid(0x4000_0000, 0);
@@ -68,11 +68,11 @@ fn text(words: &[u32]) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Only where OSXSAVE is set.
+/// Reads XCR0; only valid if OSXSAVE is set.
 fn xcr0() -> u64 {
     let (low, high): (u32, u32);
-    // SAFETY: XGETBV of register 0 is defined where OSXSAVE is set, which the only caller checks; it writes edx and
-    // eax and nothing else.
+    // SAFETY: XGETBV of register 0 is defined if OSXSAVE is set, which the only caller checks; it writes edx and eax
+    // and nothing else.
     unsafe {
         asm!("xgetbv", in("ecx") 0, out("eax") low, out("edx") high, options(nomem, nostack, preserves_flags));
     }

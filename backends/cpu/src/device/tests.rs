@@ -1,10 +1,10 @@
-//! Integers through every instruction, against sums of integers.
+//! Tests of every instruction with integers, against integer sums.
 
 use mxprobe_api::{Encoding, Format, Random, execute};
 
 use super::*;
 
-/// The device as it is, and as it would be without AVX-512, so that the VEX encodings run too.
+/// The actual device, and the same without AVX-512, so that the VEX encodings are tested too.
 fn devices() -> Vec<Box<dyn Device>> {
     let here = Readings::here();
     let mut without = here.clone();
@@ -31,7 +31,7 @@ fn integer(format: Format, bits: u64) -> i64 {
     }
 }
 
-/// D by the definition of a matrix product, in integers that hold every sum.
+/// D by the definition of a matrix product, in integers wide enough for every sum.
 fn reference(id: &OperationId, batch: &TileBatch) -> Vec<i64> {
     let (m, n, k) = id.shape.sizes();
     let mut d = Vec::new();
@@ -73,7 +73,7 @@ fn small_integers_are_multiplied_exactly_in_every_place() {
     for device in devices() {
         for operation in device.operations().values() {
             let mut random = Random(1);
-            // Whole registers, parts of one, rounds of packed tiles and parts of one.
+            // Whole and partial registers, whole and partial rounds of packed tiles.
             for tiles in (0..=40).chain([255, 256, 257]) {
                 let mut batch = TileBatch::zeros(operation, tiles);
                 fill(&mut batch.a, small(&mut random));
@@ -93,7 +93,7 @@ fn one_product_arrives_at_its_row_and_column_only() {
         for operation in device.operations().values() {
             let id = &operation.id;
             let (m, n, k) = id.shape.sizes();
-            // A tile for each place in A, each with one 1 in A and 1 + column in the row of B that it meets.
+            // One tile for each position in A, with a single 1 there, and 1 + column in the corresponding row of B.
             let mut batch = TileBatch::zeros(operation, m * k);
             for (tile, (row, l)) in (0..m).flat_map(|row| (0..k).map(move |l| (row, l))).enumerate() {
                 batch.a.set(tile * m * k + row * k + l, id.a.one());
@@ -128,7 +128,7 @@ fn integers_of_the_whole_range_wrap_or_saturate_once_at_the_end() {
             let tiles = 200_000 / (m * n);
             let mut random = Random(2);
             let mut beyond = 0;
-            // Uniform bits; the extremes, which overflow; c near its limits.
+            // Uniform bits; extreme values, which overflow; c near its limits.
             for kind in 0..3 {
                 let mut batch = TileBatch::zeros(operation, tiles);
                 for elements in [&mut batch.a, &mut batch.b] {
@@ -179,7 +179,7 @@ fn threads_do_not_disturb_each_other() {
     }
 }
 
-/// How refusals of scalar instructions begin.
+/// The prefix of refusals of scalar instructions.
 const SCALARS: &str = "scalar arithmetic by ";
 
 #[test]
@@ -187,7 +187,7 @@ fn a_cpu_without_any_matrix_unit_is_scalar_arithmetic_and_a_refusal_for_each_ins
     let found = discover(&Readings::default());
     let [device] = &found.devices[..] else { panic!("{} devices", found.devices.len()) };
     assert!(device.operations().is_empty() && found.refusals.is_empty());
-    // SSE2 is in every x86-64 CPU; FMA3 is not in this one.
+    // Every x86-64 CPU has SSE2; this one lacks FMA3.
     let named = |text: &str| device.scalars().unwrap().members().iter().find(|scalar| scalar.id.to_string() == text);
     assert_eq!(named("scalar.f32").map(|scalar| scalar.functions.len()), Some(28));
     assert!(named("scalar.f64.ru.daz").is_some_and(|scalar| !scalar.functions.contains_key(&ScalarFunction::Fma)));

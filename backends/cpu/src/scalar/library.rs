@@ -1,4 +1,4 @@
-//! The C library that this program is linked with: whose elementary functions Rust's standard library calls.
+//! The C library that this program is linked with, whose elementary functions Rust's standard library calls.
 
 #[cfg_attr(all(unix, not(target_vendor = "apple")), link(name = "m"))]
 unsafe extern "C" {
@@ -8,7 +8,7 @@ unsafe extern "C" {
     pub(super) safe fn scalbnf(a: f32, exponent: i32) -> f32;
 }
 
-/// Its name, with its version where it tells one.
+/// The library's name and version.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 pub(super) fn name() -> String {
     use std::ffi::{CStr, c_char};
@@ -21,7 +21,7 @@ pub(super) fn name() -> String {
     format!("glibc {}", version.to_string_lossy())
 }
 
-/// Its name.
+/// The library's name.
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 pub(super) fn name() -> String {
     let name = if cfg!(target_env = "musl") {

@@ -1,13 +1,13 @@
-//! The CPU's scalar arithmetic: what the Rust compiler makes of plain expressions, and single instructions in every mode
-//! that MXCSR has.
+//! The CPU's scalar arithmetic: plain expressions as the Rust compiler compiles them, and single instructions in every
+//! mode of MXCSR.
 //!
-//! | id | what computes |
+//! | id | computed by |
 //! |---|---|
 //! | `scalar.f32`, `scalar.f64` | Rust's operators and functions, as compiled into this program, and the C library's |
 //! | `scalar.{f32,f64}.{rne,rz,rd,ru}[.ftz][.daz]` | ADDSS, …, VFMADD213SD under that MXCSR |
 //! | `scalar.f32.approx` | RCPSS, RSQRTSS |
-//! | `scalar.{f32,f64}.x87` | FADD, …, FCOS: the registers of 64 bits of x87, rounded to the format as they are stored |
-//! | `scalar.f16.…` | VADDSH, …: AVX-512 FP16, where it is |
+//! | `scalar.{f32,f64}.x87` | FADD, …, FCOS: x87 registers (64 significand bits), rounded to the format when stored |
+//! | `scalar.f16.…` | VADDSH, …, if the CPU has AVX-512 FP16 |
 
 mod library;
 mod mxcsr;
@@ -22,7 +22,7 @@ use crate::detect::{Extension, Readings};
 use mxcsr::Instruction;
 use plain::Call;
 
-/// What stands behind a function.
+/// The implementation of a function.
 #[derive(Clone, Copy)]
 enum Behind {
     Plain(Call),
@@ -31,12 +31,12 @@ enum Behind {
 }
 
 impl Behind {
-    /// The result of a call, and the flags that it raised.
+    /// Calls the function; returns its result and a status word whose low bits are the flags that it raised.
     fn call(self, operands: &[u64]) -> (u64, u32) {
         match self {
             Self::Plain(call) => mxcsr::around(|| call(operands)),
-            // SAFETY: this is made of an instruction only if the readings of this CPU and this process say that its
-            // extension can be used.
+            // SAFETY: this variant is only created if the readings of this CPU and this process say that the extension
+            // of the instruction can be used.
             Self::Mode(mxcsr, instruction) => unsafe { instruction(mxcsr, operands) },
             Self::X87(instructions) => instructions(operands),
         }
@@ -54,7 +54,7 @@ pub(crate) struct ScalarUnit {
 }
 
 impl ScalarUnit {
-    /// What these readings allow.
+    /// Collects the arithmetic that these readings allow.
     pub(crate) fn new(readings: &Readings) -> Self {
         let mut scalars = Self::default();
         for format in [Format::F32, Format::F64] {
@@ -99,7 +99,7 @@ impl ScalarUnit {
         }
     }
 
-    /// The instructions that these readings do not allow, an entry for each extension that is missing.
+    /// The instructions that these readings do not allow, one entry for each missing extension.
     pub(crate) fn refusals(readings: &Readings) -> Vec<Refusal> {
         let mut missing: BTreeMap<Extension, Vec<&str>> = BTreeMap::new();
         for format in [Format::F16, Format::F32, Format::F64] {
@@ -120,7 +120,7 @@ impl ScalarUnit {
         refusals.collect()
     }
 
-    /// A member for each format and mode.
+    /// One member for each format and mode.
     pub(crate) fn listed(&self) -> &[Scalar] {
         &self.listed
     }
@@ -136,7 +136,7 @@ impl ScalarUnit {
         let mut results = Elements::zeros(function.result(scalar.id.format), operands.len() / function.arity());
         each_call(function, operands, |at, operands| {
             let result = match behind {
-                // Without a look at MXCSR, which takes longer than most functions.
+                // Skips reading MXCSR, which takes longer than most functions.
                 Behind::Plain(call) => call(operands),
                 other => other.call(operands).0,
             };
@@ -145,7 +145,7 @@ impl ScalarUnit {
         Ok(results)
     }
 
-    /// As [`ScalarUnit::call`], with the flags that each call raised.
+    /// Like [`ScalarUnit::call`], and also returns the flags that each call raised.
     pub(crate) fn call_with_flags(
         &self,
         scalar: &Scalar,
@@ -164,12 +164,12 @@ impl ScalarUnit {
     }
 
     fn behind(&self, scalar: &Scalar, function: ScalarFunction) -> Result<Behind, Error> {
-        let missing = || Error::invalid(format!("there is no {function} of {}", scalar.id));
+        let missing = || Error::invalid(format!("no kernel computes {function} of {}", scalar.id));
         self.behind.get(&(scalar.id.clone(), function)).copied().ok_or_else(missing)
     }
 }
 
-/// Hands over the operands of each call, with its number.
+/// Calls `call` with the number and the operands of each call.
 fn each_call(function: ScalarFunction, operands: &Elements, mut call: impl FnMut(usize, &[u64])) {
     let arity = function.arity();
     let mut of_call = [0; 8];

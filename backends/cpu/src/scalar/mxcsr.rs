@@ -1,4 +1,4 @@
-//! Single instructions under a value of MXCSR, which is changed and restored within the same assembly.
+//! Single instructions under a given value of MXCSR, which is changed and restored within the same assembly block.
 
 use std::arch::asm;
 
@@ -6,7 +6,7 @@ use mxprobe_api::{Elementary, Format, ScalarFunction};
 
 use crate::detect::Extension;
 
-/// One instruction under a value of MXCSR: its result, and MXCSR after it, with the flags that it raised.
+/// Runs one instruction under a value of MXCSR; returns its result, and MXCSR after it, which holds the raised flags.
 ///
 /// # Safety
 /// The instruction is usable in this process.
@@ -19,7 +19,7 @@ const FTZ: u32 = 1 << 15;
 /// The rounding control, bits 13 and 14.
 const ROUNDING: [(&str, u32); 4] = [("rne", 0), ("rz", 3 << 13), ("rd", 1 << 13), ("ru", 2 << 13)];
 
-/// The words of every mode, and its MXCSR.
+/// The words and the MXCSR value of every mode.
 pub(super) fn modes() -> Vec<(Vec<&'static str>, u32)> {
     let mut found = Vec::new();
     for flush in [&[][..], &[("ftz", FTZ)], &[("daz", DAZ)], &[("ftz", FTZ), ("daz", DAZ)]] {
@@ -31,7 +31,7 @@ pub(super) fn modes() -> Vec<(Vec<&'static str>, u32)> {
     found
 }
 
-/// A computation with its flags lowered before it: its result, and MXCSR after it. MXCSR is what it was afterwards.
+/// Lowers the flags and runs a computation; returns its result and MXCSR after it. The previous MXCSR is restored.
 #[inline(never)]
 pub(super) fn around<T>(compute: impl FnOnce() -> T) -> (T, u32) {
     const RAISED: u32 = 0b11_1111;
@@ -39,10 +39,10 @@ pub(super) fn around<T>(compute: impl FnOnce() -> T) -> (T, u32) {
     // SAFETY: four bytes are written, and no other state is changed.
     unsafe { asm!("stmxcsr [{}]", in(reg) &raw mut old, options(nostack)) };
     let lowered = old & !RAISED;
-    // SAFETY: the control bits are those of before, so that arithmetic is what the compiler takes it for.
+    // SAFETY: the control bits are unchanged, so arithmetic behaves as the compiler assumes.
     unsafe { asm!("ldmxcsr [{}]", in(reg) &raw const lowered, options(nostack)) };
     let result = std::hint::black_box(compute());
-    // SAFETY: four bytes are written; then MXCSR is what it was.
+    // SAFETY: four bytes are written; then MXCSR is restored.
     unsafe {
         asm!("stmxcsr [{after}]", "ldmxcsr [{old}]", after = in(reg) &raw mut after, old = in(reg) &raw const old, options(nostack));
     };
@@ -58,8 +58,8 @@ macro_rules! instruction {
             let operand = |at: usize| operands.get(at).copied().unwrap_or(0);
             let (mut old, mut new) = (0u32, mxcsr);
             let result: u64;
-            // SAFETY: the caller vouches for the instruction. MXCSR is what it was when the block ends; `old` and `new` are
-            // four bytes each, and no other memory is touched.
+            // SAFETY: the caller vouches for the instruction. MXCSR is restored before the block ends; `old` and `new`
+            // have four bytes each, and no other memory is touched.
             unsafe {
                 asm!(
                     "movq xmm0, {a}",
@@ -118,16 +118,18 @@ instruction!(vsqrtsh, "vsqrtsh xmm0, xmm0, xmm0", "movd {d:e}, xmm0");
 instruction!(vfmadd213sh, "vfmadd213sh xmm0, xmm1, xmm2", "movd {d:e}, xmm0");
 instruction!(vcvtsh2ss, "vcvtsh2ss xmm0, xmm0, xmm0", "movd {d:e}, xmm0");
 
-/// Approximations of SSE, which every x86-64 CPU has, relative error at most 1.5 · 2^-12 (*specified*: Intel SDM volume 2).
+/// SSE approximations, available on every x86-64 CPU, with a relative error of at most 1.5 · 2^-12 (*specified*: Intel
+/// SDM volume 2).
 pub(super) const APPROXIMATIONS: [(ScalarFunction, &str, Instruction); 2] = [
     (ScalarFunction::Reciprocal, "RCPSS", rcpss),
     (ScalarFunction::Elementary(Elementary::ReciprocalSquareRoot), "RSQRTSS", rsqrtss),
 ];
 
-/// A function, its instruction, and the extension that it takes beside SSE2, which every x86-64 CPU has.
+/// A function, its instruction, and the extension that it needs beyond SSE2, which every x86-64 CPU has.
 pub(super) type Entry = (ScalarFunction, &'static str, Option<Extension>, Instruction);
 
-/// The instructions of a format. *Specified*: Intel SDM volume 2. VCVTPS2PH takes its direction from MXCSR here.
+/// The instructions of a format. *Specified*: Intel SDM volume 2. VCVTPS2PH takes its rounding direction from MXCSR
+/// here.
 pub(super) fn instructions(format: Format) -> Vec<Entry> {
     use ScalarFunction as F;
     match format {

@@ -1,7 +1,7 @@
-//! Scalar functions as Rust's operators and functions, compiled as this program is.
+//! Scalar functions as Rust operators and functions, compiled with this program's options.
 //!
-//! Elementary functions of Rust's standard library are those of the C library that the program is linked with, as are
-//! the remainder of IEEE 754 and the scaling, which Rust does not have.
+//! The elementary functions of Rust's standard library are those of the C library that the program is linked with. The
+//! IEEE 754 remainder and scaling, which Rust does not have, come from the C library too.
 
 use std::{borrow::Cow, hint::black_box};
 
@@ -9,7 +9,7 @@ use mxprobe_api::{DotOrder, Elementary, Format, ScalarFunction};
 
 use super::library;
 
-/// One call: operands in, the result's bits out.
+/// A function from operand bits to result bits.
 pub(super) type Call = fn(&[u64]) -> u64;
 
 macro_rules! plain {
@@ -168,7 +168,7 @@ macro_rules! plain {
 plain!(f32s, f32, u32, f64, remainderf, scalbnf);
 plain!(f64s, f64, u64, f32, remainder, scalbn);
 
-/// The functions of a format, each with what it is called in Rust or in C.
+/// The functions of a format, each with its name in Rust or in C.
 pub(super) fn functions(format: Format) -> Vec<(ScalarFunction, Cow<'static, str>, Call)> {
     use ScalarFunction as F;
     let other = if format == Format::F64 { Format::F32 } else { Format::F64 };

@@ -1,30 +1,31 @@
-//! Arithmetic in the registers of x87, which hold 64 significand bits and exponents of 15 bits, with a rounding to the format
-//! when the result is stored: what compilers for 32-bit x86 make of float and double expressions (NVIDIA, Precision &
+//! Arithmetic in x87 registers, which have 64 significand bits and 15-bit exponents, with one rounding to the format
+//! when the result is stored: how compilers for 32-bit x86 compile float and double expressions (NVIDIA, Precision &
 //! Performance, 5.2).
 //!
-//! The control word is that of FNINIT, and of a program's start: 64 bits, to nearest even, all exceptions masked (*specified*:
-//! Intel SDM volume 1, 8.1.5).
+//! The control word is that of FNINIT and of program start: 64 bits, to nearest even, all exceptions masked
+//! (*specified*: Intel SDM volume 1, 8.1.5).
 
 use std::arch::asm;
 
 use mxprobe_api::{DotOrder, Elementary, Format, ScalarFunction};
 
-/// Some instructions: operands in, the result's bits and the status word out, whose bits 0 to 5 are the flags.
+/// A sequence of instructions: takes operands; returns the result's bits and the status word, whose bits 0 to 5 are the
+/// flags.
 pub(super) type Instructions = fn(operands: &[u64]) -> (u64, u32);
 
-/// C0, C2 and C3 of the status word, as a comparison leaves them.
+/// C0, C2 and C3 of the status word, which a comparison sets.
 const CONDITIONS: u64 = 0x4500;
 
 macro_rules! instructions {
-    // Operands lie in memory, eight bytes each, from {x} on; the result is stored to {d}.
+    // Operands lie in memory, eight bytes each, starting at {x}; the result is stored to {d}.
     ($name:ident, $($text:expr),+ $(,)?) => {
         fn $name(operands: &[u64]) -> (u64, u32) {
             let mut x = [0u64; 8];
             x[..operands.len()].copy_from_slice(operands);
             let (mut d, mut control) = (0u64, 0u16);
             let status: u16;
-            // SAFETY: every x86-64 CPU has x87. The instructions read from `x`, and write at most eight bytes to `d` and two to
-            // `control`. The stack of registers is empty before and after, and the control word is what it was.
+            // SAFETY: every x86-64 CPU has x87. The instructions read from `x`, and write at most eight bytes to `d`
+            // and two to `control`. The register stack is empty before and after, and the control word is restored.
             unsafe {
                 asm!(
                     "fnstcw [{control}]",
@@ -119,7 +120,7 @@ macro_rules! of_format {
                 concat!("fstp ", $own, " [{d}]"),
             );
             instructions!(reciprocal, "fld1", concat!("fdiv ", $own, " [{x}]"), concat!("fstp ", $own, " [{d}]"));
-            // One step of FPREM1 and FPREM may leave the rest of a part of the quotient: C2 says so.
+            // A step of FPREM1 or FPREM may reduce the operand only partially; C2 is then set.
             macro_rules! remainders {
                 ($name:ident, $step:literal) => {
                     instructions!(
@@ -171,7 +172,7 @@ macro_rules! of_format {
                 (order.cast_unsigned().into(), status)
             }
 
-            /// The functions that this file has in more than one format.
+            /// The functions in the order of `names` in [`super::functions`].
             pub(super) const ALL: [super::Instructions; 19] = [
                 add,
                 subtract,

@@ -1,4 +1,4 @@
-//! Two independent models of the bf16 instructions, and inputs that tell them from their rivals.
+//! Two independent models of the bf16 instructions, and inputs that distinguish them from rival models.
 
 use mxprobe_api::{Decoded, Format, Overflow, Rounding, Subnormals};
 
@@ -28,26 +28,26 @@ impl Random {
     }
 }
 
-/// How the steps of a dot are computed. [`Rules::SPECIFIED`] is the unit; every other value is a rival to be refuted.
+/// The rules for each step of a dot. [`Rules::SPECIFIED`] is the unit; every other value is a rival to be refuted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rules {
-    /// Subnormal inputs are zeros.
+    /// Whether subnormal inputs are read as zero.
     pub(crate) daz: bool,
-    /// What becomes of tiny results.
+    /// The treatment of tiny results.
     pub(crate) subnormals: Subnormals,
-    /// How each step rounds.
+    /// The rounding of each step.
     pub(crate) rounding: Rounding,
-    /// Products are not rounded before they are added.
+    /// Whether products are added without being rounded first.
     pub(crate) fused: bool,
 }
 
 impl Rules {
     /// binary32, RNE, inputs DAZ, output FTZ with tininess after rounding, fused (*specified*: Intel SDM volume 2,
-    /// TDPBF16PS and VDPBF16PS, but for when a result is tiny; that is *measured*).
+    /// TDPBF16PS and VDPBF16PS, except tininess after rounding, which is *measured*).
     pub(crate) const SPECIFIED: Self =
         Self { daz: true, subnormals: Subnormals::FlushAfterRounding, rounding: Rounding::NearestEven, fused: true };
 
-    /// a·b + c of f32 bits, in integers; of several NaN the first of a, b, c, quieted, its payload kept.
+    /// Computes a·b + c of f32 bits, in integers; a NaN result is the first NaN of a, b, c, quieted, with its payload.
     pub(crate) fn fma(self, a: u32, b: u32, c: u32) -> u32 {
         if let Some(nan) = first_nan([a, b, c]) {
             return nan;
@@ -94,14 +94,14 @@ pub(crate) fn is_nan(bits: u32) -> bool {
     bits & !SIGN > INFINITY
 }
 
-/// The first NaN, quieted.
+/// Returns the first NaN, quieted.
 fn first_nan(operands: [u32; 3]) -> Option<u32> {
     operands.into_iter().find(|bits| is_nan(*bits)).map(|bits| bits | QUIET)
 }
 
 type Term = (bool, u128, i32);
 
-/// The exact sum of two terms of at most 48 bits, or one that rounds as the exact sum does.
+/// Adds two terms of at most 48 bits: returns the exact sum, or one that rounds in the same way.
 fn add(x: Term, y: Term) -> Term {
     if x.1 == 0 && y.1 == 0 {
         return (x.0 && y.0, 0, 0);
@@ -114,7 +114,7 @@ fn add(x: Term, y: Term) -> Term {
     }
     let top = |term: Term| term.2 + 128 - term.1.leading_zeros().cast_signed();
     let (large, small) = if top(x) >= top(y) { (x, y) } else { (y, x) };
-    // What lies 90 bits below the top only says that something is there: one bit far below every rounding position.
+    // Bits 90 or more below the top are replaced by a single sticky bit far below every rounding position.
     let lsb = (top(large) - 90).max(large.2.min(small.2)).min(large.2);
     let large_int = large.1 << (large.2 - lsb).unsigned_abs();
     let small_int = if small.2 >= lsb {
@@ -133,7 +133,8 @@ fn add(x: Term, y: Term) -> Term {
     }
 }
 
-/// [`Rules::SPECIFIED`] once more, in f64 with the sum rounded to odd: faster, and shares nothing with the other.
+/// A second implementation of [`Rules::SPECIFIED`], in f64 with the sum rounded to odd: faster, and shares no code with
+/// the first.
 #[inline]
 pub(crate) fn fma_in_f64(a: u32, b: u32, c: u32) -> u32 {
     if let Some(nan) = first_nan([a, b, c]) {
@@ -165,7 +166,7 @@ pub(crate) fn fma_in_f64(a: u32, b: u32, c: u32) -> u32 {
     if odd.abs() < f64::from_bits(0x380f_ffff_f000_0000) {
         return u32::from(odd.is_sign_negative()) << 31;
     }
-    // One rounding, RNE: that of the language.
+    // One rounding, RNE, by the language's conversion.
     #[expect(clippy::cast_possible_truncation)]
     let rounded = odd as f32;
     rounded.to_bits()
@@ -175,15 +176,15 @@ fn wide(bf16: u16) -> u32 {
     u32::from(bf16) << 16
 }
 
-/// VDPBF16PS as specified: the odd element first, each a multiply-add into the accumulator; of several NaN the first of
-/// a0, b0, a1, b1, c.
+/// VDPBF16PS as specified: the odd element first, each a multiply-add into the accumulator. A NaN result is the first
+/// NaN of a0, b0, a1, b1, c.
 #[inline]
 pub(crate) fn vdpbf16ps(fma: impl Fn(u32, u32, u32) -> u32, a: [u16; 2], b: [u16; 2], c: u32) -> u32 {
     fma(wide(a[0]), wide(b[0]), fma(wide(a[1]), wide(b[1]), c))
 }
 
-/// TDPBF16PS as specified: two chains from +0, of the even and of the odd k, joined, then added to c; of two NaN that of
-/// c, else that of the even chain.
+/// TDPBF16PS as specified: two chains from +0, of the even and of the odd k, joined, then added to c. If there are
+/// several NaN, c's takes precedence, then that of the even chain.
 pub(crate) fn tdpbf16ps(
     fma: impl Fn(u32, u32, u32) -> u32,
     a: impl Fn(usize) -> u16,
@@ -195,11 +196,11 @@ pub(crate) fn tdpbf16ps(
         even = fma(wide(a(k)), wide(b(k)), even);
         odd = fma(wide(a(k + 1)), wide(b(k + 1)), odd);
     }
-    // x + y is x·1 + y, which also puts the NaN of x before that of y.
+    // x + y is x·1 + y, which also gives the NaN of x precedence over that of y.
     fma(c, ONE, fma(even, ONE, odd))
 }
 
-/// How the inputs of a dot are drawn.
+/// The distribution of a dot's inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Class {
     UniformBits,

@@ -1,9 +1,9 @@
-//! Tests that run again in a process whose driver is the fake one: which library that is, is decided once a process.
+//! Runs tests in a subprocess with the fake driver, since the driver library is chosen only once per process.
 #![allow(dead_code, reason = "each test takes what it needs")]
 
 use std::{env, path::Path, process::Command};
 
-/// Runs one of the ignored tests of this program on the fake driver, as an H100 unless the environment says otherwise.
+/// Runs one of this program's ignored tests on the fake driver, as an H100 unless `environment` says otherwise.
 #[track_caller]
 pub(crate) fn on_fake_driver(test: &str, environment: &[(&str, &str)]) {
     let folder = tempfile::tempdir().unwrap();
@@ -11,7 +11,7 @@ pub(crate) fn on_fake_driver(test: &str, environment: &[(&str, &str)]) {
     in_folder(folder.path(), test, environment);
 }
 
-/// The same with the libraries of this folder.
+/// The same with the libraries in `folder`.
 #[track_caller]
 pub(crate) fn in_folder(folder: &Path, test: &str, environment: &[(&str, &str)]) {
     let mut command = Command::new(env::current_exe().unwrap());

@@ -1,5 +1,5 @@
-//! Kernels with loops, those that are timed and those of whole matrices: the unit's instruction and no other is in them, and
-//! nothing serialises or spills it.
+//! Kernels with loops, for timing and for whole matrices: the unit's instruction is their only matrix instruction, and
+//! it is neither serialised nor spilled.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -12,11 +12,11 @@ use mxprobe_shaders::ptx::{Capability, KernelText};
 
 use super::{assemble, mnemonics, tool};
 
-/// Capabilities whose kernels are looked at.
+/// The capabilities whose kernels are checked.
 const LOOKED_AT: [(u32, u32); 5] = [(7, 0), (8, 0), (9, 0), (10, 0), (12, 0)];
 
-/// Compares what a kernel with a loop issues with what one of a tile does: of each capability one of each family, n, D, width
-/// of A, and kind of scaling. Returns how many there were.
+/// Compares the instructions of kernels with a loop with those of the single-tile kernels: for each capability, one
+/// kernel for each family, n, D, width of A, and kind of scaling. Returns the number of kernels compared.
 fn beside_one_tile(kernels: fn(Capability) -> Vec<KernelText>, compare: impl Fn(&str, &Issued, &Issued)) -> usize {
     let folder = tempfile::tempdir().unwrap();
     let mut assembled = 0;
@@ -47,10 +47,10 @@ fn beside_one_tile(kernels: fn(Capability) -> Vec<KernelText>, compare: impl Fn(
 fn what_is_timed_holds_the_units_instruction_in_its_loop_and_is_not_serialised() {
     let assembled = beside_one_tile(KernelText::timed, |what, one, many| {
         assert_eq!(many.is_emulated(), one.is_emulated(), "{what}");
-        // Eight in the loop and one in that for what is left over: the assembler unrolls neither.
+        // Eight in the main loop and one in the remainder loop; the assembler unrolls neither.
         for (name, count) in one.matrix.iter().filter(|_| one.routines.is_empty()) {
-            // What an emulation converts and multiplies, the assembler may share among the eight: e4m3 on 9.0, where all
-            // start from the same A and B and C is added last.
+            // The assembler may share the conversions and products of an emulation among the eight: e4m3 on 9.0, where
+            // all start from the same A and B, and C is added last.
             let least = if one.is_emulated() { 1 } else { 9 };
             let there = many.matrix.get(name).copied().unwrap_or(0);
             assert!(
@@ -77,7 +77,7 @@ fn as_many_blocks_of_a_timed_kernel_fit_as_are_launched_whatever_compiles_it() {
         let kernel = kernels.iter().find(|kernel| kernel.name == name).unwrap_or_else(|| panic!("{name}"));
         let source = folder.path().join("kernel.ptx");
         fs::write(&source, &kernel.ptx).unwrap();
-        // As code for a linker, which may call the kernel, it may take more registers than as a program.
+        // Compiled for a linker, where it may be called, the kernel may use more registers than as a program.
         for way in [&[][..], &["-c"]] {
             let mut command = Command::new(tool("ptxas"));
             command.args(["-v", "-arch", kernel.target.name]).args(way).arg(&source);
@@ -94,7 +94,7 @@ fn as_many_blocks_of_a_timed_kernel_fit_as_are_launched_whatever_compiles_it() {
 #[cfg_attr(not(cuda_tools), ignore = "scripts/cuda-tools fetches the assembler")]
 fn kernels_of_whole_matrices_hold_the_units_instruction_and_no_other_and_are_not_serialised() {
     let assembled = beside_one_tile(KernelText::whole, |what, one, many| {
-        // Of a loop around `wmma` the assembler makes a call to where the kernel ends, which is no routine.
+        // For a loop around `wmma`, the assembler emits a call to the end of the kernel, which is not a routine.
         let named =
             |issued: &Issued| issued.routines.iter().filter(|name| name.starts_with("__")).cloned().collect::<Vec<_>>();
         assert_eq!(named(many), named(one), "{what}");
@@ -114,7 +114,7 @@ fn kernels_of_whole_matrices_load_wide_words_ahead_and_spill_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let capability = Capability::new(9, 0);
     let kernels = KernelText::whole(capability);
-    // The instruction, how often it stands in the code, and how often the load that brings it operands.
+    // The instruction and its count, and the load for its operands and the count of that.
     for (name, unit, count, load, loads) in [
         ("mma.m16n8k16.f32.f16.f16.f32.product4x8", "HMMA", 2 * 32, "LDG.E.128", 3 * 8),
         ("mma.m16n8k8.f32.tf32.tf32.f32.product4x8", "HMMA", 2 * 32, "LDG.E.128", 3 * 8),

@@ -1,5 +1,5 @@
-//! Every scalar function assembles for every architecture, and lowers to the instructions that
-//! `backends/cuda/scalars.tsv` says: where `mul` and `add` became one `FFMA`, the assembler contracted them.
+//! Every scalar function assembles for every architecture, and lowers to the instructions listed in
+//! `backends/cuda/scalars.tsv`: if `mul` and `add` became one `FFMA`, the assembler contracted them.
 
 use std::{collections::BTreeMap, fs, process::Command};
 
@@ -9,11 +9,11 @@ use mxprobe_shaders::ptx::{Capability, ScalarText};
 
 use super::{CAPABILITIES, assemble_text, is_stored, lines, tool};
 
-/// `FMUL*1 FADD*1` for each function, by `ID FUNCTION`.
+/// The lowering of each function, such as `FMUL*1 FADD*1`, by `ID FUNCTION`.
 fn lowered(text: &ScalarText, cubin: &[u8], capability: Capability) -> BTreeMap<String, String> {
     let counts = scalar_counts(cubin, capability).unwrap();
     let words = |(entry, (id, function)): (&String, &(mxprobe_api::ScalarId, mxprobe_api::ScalarFunction))| {
-        // Elsewhere the assembler loads constants with it.
+        // For other formats the assembler only loads constants with it.
         let is_half = |format: Format| [Format::F16, Format::BF16].contains(&format);
         let has_halves = is_half(id.format) || is_half(function.result(id.format));
         let found = counts[entry].iter().filter(|(name, _)| has_halves || !name.starts_with("HFMA2"));

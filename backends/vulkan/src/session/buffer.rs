@@ -5,7 +5,7 @@ use mxprobe_api::Error;
 
 use crate::failure::called;
 
-/// One host-visible buffer, mapped as long as it lives.
+/// A host-visible buffer, mapped for its whole lifetime.
 pub(super) struct Buffer {
     pub(super) handle: vk::Buffer,
     pub(super) memory: vk::DeviceMemory,
@@ -13,7 +13,7 @@ pub(super) struct Buffer {
     pub(super) bytes: u64,
 }
 
-// SAFETY: the mapping belongs to the buffer alone and is reached through `&mut Session` only.
+// SAFETY: the mapping belongs only to this buffer and is accessed only through `&mut Session`.
 unsafe impl Send for Buffer {}
 
 impl Buffer {
@@ -27,15 +27,15 @@ impl Buffer {
             return &mut [];
         }
         // SAFETY: `mapped` points to `bytes` mapped bytes, host-coherent, that nothing else refers to; the device is
-        // idle: every submission is waited for before `&mut self` can be had again, or the session is dead.
+        // idle: every submission is waited for before `&mut self` can be obtained again, or else the session is dead.
         unsafe { std::slice::from_raw_parts_mut(self.mapped, len) }
     }
 }
 
-/// A buffer of so many bytes, bound and mapped; cached by the host if it is read back.
+/// Allocates, binds and maps a buffer of `bytes` bytes, preferably in host-cached memory if it is read back.
 ///
 /// # Errors
-/// [`Error::is_unsupported`] if no memory fits; else what the driver reports.
+/// [`Error::is_unsupported`] if no memory type fits; otherwise whatever the driver reports.
 pub(super) fn allocate(
     device: &ash::Device,
     types: &vk::PhysicalDeviceMemoryProperties,
@@ -45,22 +45,22 @@ pub(super) fn allocate(
     let info = vk::BufferCreateInfo::default().size(bytes).usage(vk::BufferUsageFlags::STORAGE_BUFFER);
     // SAFETY: `info` is complete; see the calls below for the rest.
     let handle = called("vkCreateBuffer", unsafe { device.create_buffer(&info, None) })?;
-    // SAFETY: the handle was just made.
+    // SAFETY: the handle was just created.
     let needs = unsafe { device.get_buffer_memory_requirements(handle) };
     let attempt = || {
         let ty = memory_type(types, needs.memory_type_bits, read_back).ok_or_else(|| {
             Error::unsupported("no memory of the device is both host-visible and host-coherent".to_owned())
         })?;
         let info = vk::MemoryAllocateInfo::default().allocation_size(needs.size).memory_type_index(ty);
-        // SAFETY: the type is one of the device's and of those the buffer takes.
+        // SAFETY: the type is one of the device's and one that the buffer supports.
         called("vkAllocateMemory", unsafe { device.allocate_memory(&info, None) })
     };
     let memory = attempt().inspect_err(|_| {
         // SAFETY: the buffer was never used.
         unsafe { device.destroy_buffer(handle, None) };
     })?;
-    // SAFETY: the memory is large enough, of a type the buffer takes, host-visible and not mapped; offset 0 fits
-    // any alignment.
+    // SAFETY: the memory is large enough, of a type that the buffer supports, host-visible and not mapped; offset 0
+    // satisfies any alignment.
     let mapped = unsafe {
         device
             .bind_buffer_memory(handle, memory, 0)
@@ -76,7 +76,7 @@ pub(super) fn allocate(
     Ok(Buffer { handle, memory, mapped: mapped.cast(), bytes })
 }
 
-/// The type of memory for a buffer: host-visible and coherent always; cached to be read from.
+/// Selects the memory type of a buffer: always host-visible and coherent, and preferably cached if it is read back.
 fn memory_type(memory: &vk::PhysicalDeviceMemoryProperties, allowed: u32, read_back: bool) -> Option<u32> {
     let needed = vk::MemoryPropertyFlags::HOST_VISIBLE | vk::MemoryPropertyFlags::HOST_COHERENT;
     let types = memory.memory_types_as_slice();

@@ -7,14 +7,14 @@ use super::Session;
 use crate::failure::{called, failure};
 
 impl Session {
-    /// Runs `tiles` workgroups over what is in the buffers, and waits for them.
+    /// Runs `tiles` workgroups on the content of the buffers, and waits for them.
     pub(super) fn dispatch(&mut self, pipeline: vk::Pipeline, tiles: usize) -> Result<(), Error> {
         let result = self.record(pipeline, u32::try_from(tiles).expect("a chunk of tiles"));
         self.remember(result.map_err(|(call, result)| failure(call, result)))?;
         self.submit(&format!("{tiles} tiles"))
     }
 
-    /// Runs what was recorded, and waits for it; `what` it was, for the message where it takes too long.
+    /// Runs the recorded commands and waits for them; `what` describes them in the error if they take too long.
     pub(crate) fn submit(&mut self, what: &str) -> Result<(), Error> {
         let commands = [self.commands];
         let submits = [vk::SubmitInfo::default().command_buffers(&commands)];
@@ -36,7 +36,7 @@ impl Session {
                 Err(Error::timed_out(text))
             }
             Err(other) => {
-                // What the device still does is not known, unless it is lost for good.
+                // The device may still be working, unless it is lost.
                 self.in_flight = other != vk::Result::ERROR_DEVICE_LOST;
                 let error = failure("vkWaitForFences", other);
                 self.dead = Some(error.clone());
@@ -64,7 +64,7 @@ impl Session {
         })
     }
 
-    /// Binds a pipeline and the buffers; commands are being recorded.
+    /// Binds a pipeline and the buffers, while commands are being recorded.
     pub(crate) fn bind(&self, pipeline: vk::Pipeline) {
         let compute = vk::PipelineBindPoint::COMPUTE;
         // SAFETY: pipeline, layout and set are this device's and fit each other.
@@ -74,15 +74,15 @@ impl Session {
         }
     }
 
-    /// Records what `commands` puts into the command buffer, and then that the host reads what was written.
+    /// Records the commands that `commands` adds, followed by a barrier that makes their writes visible to the host.
     pub(crate) fn recorded(&self, commands: impl FnOnce()) -> Result<(), (&'static str, vk::Result)> {
         let device = &self.device;
         let begin = vk::CommandBufferBeginInfo::default().flags(vk::CommandBufferUsageFlags::ONE_TIME_SUBMIT);
         let to_host = [vk::MemoryBarrier::default()
             .src_access_mask(vk::AccessFlags::SHADER_WRITE)
             .dst_access_mask(vk::AccessFlags::HOST_READ)];
-        // SAFETY: the command buffer is not pending and its pool allows resets; writes of the host before the submission
-        // are visible without a barrier.
+        // SAFETY: the command buffer is not pending and its pool allows resets; host writes before the submission are
+        // visible without a barrier.
         unsafe {
             device.begin_command_buffer(self.commands, &begin).map_err(|result| ("vkBeginCommandBuffer", result))?;
             commands();

@@ -1,4 +1,4 @@
-//! What a driver tells about a pipeline that it compiled.
+//! A driver's texts about a pipeline that it compiled.
 
 use std::ffi::CStr;
 
@@ -7,11 +7,11 @@ use mxprobe_api::Error;
 
 use crate::failure::{called, failure};
 
-/// Every text that a driver keeps of a pipeline, with its name. The pipeline was made with
+/// Returns every text that a driver keeps for a pipeline, with its name. The pipeline must have been created with
 /// `CAPTURE_INTERNAL_REPRESENTATIONS`.
 ///
 /// # Errors
-/// What the driver reports.
+/// Whatever the driver reports.
 pub(super) fn texts_of(
     executables: &khr::pipeline_executable_properties::Device,
     pipeline: vk::Pipeline,
@@ -24,7 +24,7 @@ pub(super) fn texts_of(
     for index in 0..u32::try_from(count).unwrap_or(u32::MAX) {
         let info = vk::PipelineExecutableInfoKHR::default().pipeline(pipeline).executable_index(index);
         let call = "vkGetPipelineExecutableInternalRepresentationsKHR";
-        // SAFETY: as above, and the pipeline was made with CAPTURE_INTERNAL_REPRESENTATIONS
+        // SAFETY: as above, and the pipeline was created with CAPTURE_INTERNAL_REPRESENTATIONS
         // (VUID-vkGetPipelineExecutableInternalRepresentationsKHR-pipeline-03278). Without data pointers this fetches
         // names and sizes.
         let found = unsafe { executables.get_pipeline_executable_internal_representations(&info) };

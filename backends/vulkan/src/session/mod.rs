@@ -19,21 +19,21 @@ use buffer::{Buffer, allocate};
 use executables::texts_of;
 use open::open_device;
 
-/// The largest buffer of one submission; more tiles than fit go in another one.
+/// The largest buffer of one submission; tiles that do not fit go into the next one.
 const CHUNK_BYTES: u64 = 16 << 20;
-/// The smallest buffer that memory is taken for, and the least that a chunk shrinks to when memory runs out.
+/// The smallest buffer that is allocated, and the smallest size to which a chunk shrinks when memory runs out.
 const SMALLEST_BUFFER_BYTES: u64 = 64 << 10;
-/// Bytes of push constants, at the most: two unsigned integers.
+/// The number of bytes of push constants: at most two unsigned integers.
 const PUSHED_BYTES: u32 = 8;
-/// What the output holds before the device writes it; twice, because a result may be one of them.
+/// The bytes that the output is filled with before the device writes it; two, because a result may equal one of them.
 pub(crate) const SENTINELS: [u8; 2] = [0xaa, 0x55];
 
-/// Who computes in a workgroup.
+/// How the invocations of a workgroup compute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Groups {
     /// One full subgroup of the device's width, together.
     Subgroup,
-    /// Each invocation by itself.
+    /// Each invocation independently.
     Invocations,
 }
 
@@ -48,11 +48,12 @@ pub(crate) struct Session {
     descriptors: vk::DescriptorPool,
     set: vk::DescriptorSet,
     buffers: [Buffer; 4],
-    /// By their modules.
+    /// The pipelines built so far, by their modules.
     pipelines: BTreeMap<Vec<u32>, vk::Pipeline>,
-    /// The number of workgroups with which a shader that is timed multiplies fastest.
+    /// The number of workgroups with which each timed shader multiplies fastest.
     pub(crate) groups: BTreeMap<OperationId, u32>,
-    /// Nanoseconds of a tick of the device's clock, and how many bits count ticks; `None` where the queue has no timestamps.
+    /// Nanoseconds per tick of the device's clock, and the number of valid bits of a timestamp; `None` if the queue has
+    /// no timestamps.
     pub(crate) timestamps: Option<(f64, u32)>,
     executables: Option<khr::pipeline_executable_properties::Device>,
     subgroup: Subgroup,
@@ -62,9 +63,9 @@ pub(crate) struct Session {
     chunk_bytes: u64,
     memory: vk::PhysicalDeviceMemoryProperties,
     timeout: Duration,
-    /// Why nothing more can be asked of it.
+    /// The error that made the session unusable.
     dead: Option<Error>,
-    /// A submission was given up on: the device may still use everything here.
+    /// Whether a submission was abandoned, so that the device may still be using these resources.
     in_flight: bool,
     /// Dropped last: everything above came from it.
     instance: Arc<Instance>,
@@ -73,8 +74,8 @@ pub(crate) struct Session {
 impl Drop for Session {
     fn drop(&mut self) {
         if self.in_flight {
-            // What a device may still be using must not be destroyed (VUID-vkDestroyDevice-device-05137), and waiting
-            // for it is what failed: it is left to the end of the process.
+            // Objects that a device may still be using must not be destroyed (VUID-vkDestroyDevice-device-05137), and
+            // waiting for the device is what failed; so everything is leaked.
             std::mem::forget(Arc::clone(&self.instance));
             return;
         }
@@ -101,7 +102,7 @@ impl Drop for Session {
 impl Session {
     pub(crate) fn open(physical: &Physical, timeout: Duration) -> Result<Self, Error> {
         let device = open_device(physical)?;
-        // From here on `Drop` destroys whatever exists.
+        // From here on, `Drop` destroys whatever exists.
         let mut session = Self {
             queue: vk::Queue::null(),
             pool: vk::CommandPool::null(),
@@ -146,8 +147,8 @@ impl Session {
         });
         let push = [vk::PushConstantRange::default().stage_flags(vk::ShaderStageFlags::COMPUTE).size(PUSHED_BYTES)];
         let sizes = [vk::DescriptorPoolSize::default().ty(vk::DescriptorType::STORAGE_BUFFER).descriptor_count(4)];
-        // SAFETY: the queue family was asked for when the device was created; every structure lives until its call
-        // returns, and every handle in one was created from this device just before.
+        // SAFETY: the queue family was requested when the device was created; every structure lives until its call
+        // returns, and every handle in them was created from this device just before.
         unsafe {
             self.queue = device.get_device_queue(queue_family, 0);
             let info = vk::CommandPoolCreateInfo::default()
@@ -170,12 +171,12 @@ impl Session {
         Ok(())
     }
 
-    /// Whether the session is still worth keeping.
+    /// Checks that the session is still usable.
     pub(crate) fn alive(&self) -> Result<(), Error> {
         self.dead.clone().map_or(Ok(()), Err)
     }
 
-    /// The pipeline of a module, built once.
+    /// Returns the pipeline of a module, which is built once.
     pub(crate) fn pipeline(&mut self, words: &[u32], groups: Groups) -> Result<vk::Pipeline, Error> {
         if let Some(pipeline) = self.pipelines.get(words) {
             return Ok(*pipeline);
@@ -185,7 +186,7 @@ impl Session {
         Ok(pipeline)
     }
 
-    /// Builds a pipeline and throws it away.
+    /// Builds a pipeline and discards it.
     pub(crate) fn try_compile(&mut self, words: &[u32]) -> Result<(), Error> {
         let pipeline = self.compile(words, Groups::Subgroup, vk::PipelineCreateFlags::empty())?;
         // SAFETY: it was created from this device and never used.
@@ -218,7 +219,7 @@ impl Session {
         }
         let infos = [vk::ComputePipelineCreateInfo::default().flags(flags).stage(stage).layout(self.layout)];
         // SAFETY: module and layout are this device's, and everything in `infos` lives until the call returns; the
-        // module may be destroyed as soon as the pipeline is made.
+        // module may be destroyed as soon as the pipeline is created.
         let made = unsafe {
             let made = self.device.create_compute_pipelines(vk::PipelineCache::null(), &infos, None);
             self.device.destroy_shader_module(module, None);
@@ -228,7 +229,7 @@ impl Session {
         self.remember(result)
     }
 
-    /// A lost device stays lost.
+    /// Marks the session as dead if the result says that the device is lost.
     pub(crate) fn remember<T>(&mut self, result: Result<T, Error>) -> Result<T, Error> {
         if let Err(error) = &result
             && error.is_device_lost()
@@ -238,10 +239,12 @@ impl Session {
         result
     }
 
-    /// Computes every tile: `inputs` are the bytes of A, B and C, `tile_bytes` those of one tile of A, B, C and D.
+    /// Computes every tile. `inputs` are the bytes of A, B and C; `tile_bytes` are the sizes of a tile of A, B, C and
+    /// D.
     ///
     /// # Errors
-    /// Also if the output of a tile still holds what was there before.
+    /// [`Error::is_nothing_written`] if the output of a tile still holds its previous content; otherwise whatever the
+    /// driver reports.
     pub(crate) fn run(
         &mut self,
         pipeline: vk::Pipeline,
@@ -301,7 +304,7 @@ impl Session {
         Ok(output)
     }
 
-    /// Fills the buffers of A, B and C, and makes room for so many bytes in each and in that of D.
+    /// Fills the buffers of A, B and C, after making all four at least as large as `lengths` says.
     pub(crate) fn load(&mut self, inputs: [&[u8]; 3], lengths: [usize; 4]) -> Result<(), Error> {
         self.reserve(lengths.map(|length| length as u64))?;
         for (buffer, input) in self.buffers.iter_mut().zip(inputs) {
@@ -310,22 +313,22 @@ impl Session {
         Ok(())
     }
 
-    /// Fills so much of the buffer of D.
+    /// Fills the first `len` bytes of the buffer of D.
     pub(crate) fn fill_output(&mut self, len: usize, filling: u8) {
         self.buffers[3].slice(len).fill(filling);
     }
 
-    /// What stands in the buffer of D.
+    /// Reads the first `len` bytes of the buffer of D.
     pub(crate) fn output(&mut self, len: usize) -> Vec<u8> {
         self.buffers[3].slice(len).to_vec()
     }
 
-    /// Whether the device may still be at work on something that was given up.
+    /// Whether the device may still be working on an abandoned submission.
     pub(crate) fn is_in_flight(&self) -> bool {
         self.in_flight
     }
 
-    /// Makes each buffer at least so large.
+    /// Makes each buffer at least `bytes` large.
     fn reserve(&mut self, bytes: [u64; 4]) -> Result<(), Error> {
         let mut changed = false;
         for (at, bytes) in bytes.into_iter().enumerate() {
@@ -361,7 +364,7 @@ impl Session {
         Ok(())
     }
 
-    /// Every text the driver keeps of a kernel, with its name; `None` where it keeps none.
+    /// Returns every text that the driver keeps for a kernel, with its name; `None` if it keeps none.
     pub(crate) fn representations(&mut self, words: &[u32]) -> Result<Option<Vec<(String, String)>>, Error> {
         self.alive()?;
         if self.executables.is_none() {
@@ -373,7 +376,7 @@ impl Session {
             Some(executables) => texts_of(executables, pipeline),
             None => Ok(Vec::new()),
         };
-        // SAFETY: it was created from this device and never used.
+        // SAFETY: the pipeline was created from this device and never used.
         unsafe { self.device.destroy_pipeline(pipeline, None) };
         self.remember(texts).map(|texts| (!texts.is_empty()).then_some(texts))
     }

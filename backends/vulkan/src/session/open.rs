@@ -1,4 +1,4 @@
-//! The device, with the features and extensions that shaders here need.
+//! Opening of the logical device, with the features and extensions that the shaders here need.
 
 use ash::{khr, vk};
 use mxprobe_api::Error;
@@ -10,7 +10,7 @@ use crate::physical::Physical;
 /// Opens a device.
 ///
 /// # Errors
-/// What the driver reports.
+/// Whatever the driver reports.
 pub(super) fn open_device(physical: &Physical) -> Result<ash::Device, Error> {
     let features = &physical.features;
     let mut extensions = Vec::new();

@@ -1,4 +1,4 @@
-//! The cases; each runs in a process of its own, with the driver it names.
+//! The test cases; each runs in a process of its own, with the driver that it names.
 
 use std::time::{Duration, Instant};
 
@@ -18,10 +18,10 @@ use crate::{
 /// One case.
 pub(crate) struct Case {
     pub(crate) name: String,
-    /// What the drivers' `run` takes as `MXPROBE_VULKAN_DRIVER`.
+    /// The value of `MXPROBE_VULKAN_DRIVER` for the drivers' `run`.
     pub(crate) driver: &'static str,
     pub(crate) environment: Vec<(&'static str, &'static str)>,
-    /// Runs when asked for only, and shows what it printed.
+    /// Whether it runs only on request, and shows its output.
     pub(crate) manual: bool,
     pub(crate) run: Box<dyn Fn() + Send>,
 }
@@ -33,7 +33,7 @@ const LAVAPIPE_CONFIGURATIONS: [&str; 4] = [
     "coopmat.m8n8k8.s32.s8.s8.s32",
     "coopmat.m8n8k8.u32.u8.u8.u32",
 ];
-/// Drivers that compile for hardware that is not there, and what their golden files are called.
+/// Drivers that compile for absent hardware, and the names of their golden files.
 const SHIMS: [(&str, &str); 7] = [
     ("radv:gfx1201", "radv-gfx1201"),
     ("radv:navi31", "radv-navi31"),
@@ -133,7 +133,7 @@ pub(crate) fn device() -> VulkanDevice {
     only_device(&VulkanBackend::new())
 }
 
-/// The one refusal of an environment in which there is no device.
+/// The only refusal in an environment without a device.
 fn only_refusal(backend: &VulkanBackend) -> mxprobe_api::Refusal {
     let found = backend.discover();
     assert!(found.devices.is_empty());
@@ -189,7 +189,7 @@ fn self_tests() {
     }
 }
 
-/// More than 100 000 outputs of each kind of input.
+/// Compares more than 100 000 outputs for each kind of input.
 fn agrees(id: &str) {
     let device = device();
     for id in [id.to_owned(), format!("{id}.rte")] {
@@ -203,7 +203,7 @@ fn agrees(id: &str) {
     }
 }
 
-/// Bit for bit, but for the bits of a NaN.
+/// Compares bit for bit, except for the bits of a NaN.
 fn assert_equal(id: &OperationId, got: &Elements, expected: &Elements, what: &str) {
     assert_eq!(got.len(), expected.len());
     if got == expected {
@@ -252,7 +252,7 @@ fn large_batches() {
     for id in ["coopmat.m8n8k8.u32.u8.u8.u32", "coopmat.m8n8k8.f32.f16.f16.f32"] {
         let operation = operation(&device, id);
         let mut batch = TileBatch::zeros(&operation, 200_001);
-        // C is the number of the element, products are zero; finite as an f32, and not subnormal.
+        // C is the number of the element and the products are zero; as an f32, C is finite and not subnormal.
         for (at, bits) in (0..batch.c.len()).zip(0x3f00_0000..) {
             batch.c.set(at, bits);
         }
@@ -274,7 +274,7 @@ fn time_limit() {
     let device = only_device(&VulkanBackend::new().with_timeout(Duration::from_nanos(1)));
     let operation = operation(&device, "coopmat.m8n8k8.f16.f16.f16.f16");
     let batch = TileBatch::zeros(&operation, 100_000);
-    // On a loaded machine the work may be over before anybody waits for it.
+    // On a loaded machine the work may finish before the wait for it starts.
     let error = (0..1000).find_map(|_| execute(&device, &operation, &batch).err()).expect("1 ns is not enough");
     assert!(error.is_timed_out() && error.to_string().contains("not finished within 1ns"), "{error}");
     let error = execute(&device, &operation, &batch).unwrap_err();
@@ -316,7 +316,7 @@ fn no_hardware() {
     assert!(refusal.help.is_some());
 }
 
-/// The one refusal of a device that has scalar arithmetic and no matrices.
+/// The only refusal of a device with scalar arithmetic but no matrices.
 fn without_matrices() -> mxprobe_api::Refusal {
     let device = device();
     assert!(device.operations().is_empty());
@@ -366,7 +366,7 @@ fn nothing_written() {
     }
 }
 
-/// Chains end in the bits of as many executions, on one workgroup and on as many as are fastest.
+/// Chains end in the same bits as that many executions, on one workgroup and on the fastest number of workgroups.
 fn timed() {
     let device = device();
     let mut random = Random(7);

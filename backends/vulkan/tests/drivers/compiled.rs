@@ -1,4 +1,4 @@
-//! What drivers make of kernels, whether or not they can run them: instructions, and what validation layers say.
+//! Tests of how drivers compile kernels, whether or not they can run them: instructions and validation messages.
 
 use std::{fmt::Write as _, path::Path};
 
@@ -9,7 +9,7 @@ use mxprobe_vulkan::VulkanBackend;
 
 use crate::cases::{device, only_device};
 
-/// Every operation, the matrix instructions of its kernel, and what is refused.
+/// Compares every operation, the matrix instructions of its kernel, and the refusals with a golden file.
 pub(crate) fn instructions(golden: &str) {
     let device = device();
     let info = device.info();
@@ -46,14 +46,15 @@ pub(crate) fn instructions(golden: &str) {
     );
 }
 
-/// What RDNA instructions say beside their operands: which integers are signed, and whether the sum saturates.
+/// The modifiers of RDNA instructions: which integers are signed, and whether the sum saturates.
 fn modifiers(assembly: &str, name: &str) -> String {
     let line = assembly.lines().find(|line| line.contains(name)).expect("found before");
     let words = line.split_whitespace().filter(|word| word.starts_with("neg_") || *word == "clamp");
     words.map(|word| format!(" {word}")).collect()
 }
 
-/// No message about any operation; and, so that it is known that the layers were there, one about a wrong kernel.
+/// Checks that the layers do not report any operation, but do report a wrong kernel, which proves that the layers are
+/// active.
 pub(crate) fn validates(computes: bool) {
     let backend = VulkanBackend::new();
     let device = only_device(&backend);
@@ -68,7 +69,7 @@ pub(crate) fn validates(computes: bool) {
             let c = Elements::zeros(operation.id.c, 100);
             let product = GemmOperands { m: 10, n: 10, k: 10, a: &a, b: &b, c: &c, scale_a: None, scale_b: None };
             assert_eq!(multiply(&device, operation, &product).is_ok(), computes);
-            // A device that is not there writes no timestamps.
+            // Absent hardware writes no timestamps.
             for span in [Span::One, Span::All].into_iter().filter(|_| computes) {
                 let operands = TileBatch::zeros(operation, 3);
                 time(&device, operation, &Load { operands: &operands, steps: 2, span }).unwrap();
@@ -99,14 +100,14 @@ pub(crate) fn validates(computes: bool) {
     assert_eq!(backend.validation_messages(), messages, "destroying the device");
 }
 
-/// The shader that is timed holds four sums, and the unit's instruction as often as that, or more where it takes several.
+/// The timing shader has four sums, and contains the unit's instructions at least four times as often as a single tile.
 pub(crate) fn timed_instructions() {
     let device = device();
     for operation in device.operations().values().filter(|operation| operation.id.c == operation.id.d) {
         let once = device.code().unwrap().issued(operation).unwrap().expect("this driver shows its code");
         let timed = device.issued_when_timed(operation).unwrap().expect("this driver shows its code");
         for (name, count) in &once.matrix {
-            // A driver may unroll the loop; it may not leave a sum out.
+            // A driver may unroll the loop, but must not drop a sum.
             let there = timed.matrix.get(name).copied().unwrap_or(0);
             assert!(there >= 4 * count && there.is_multiple_of(4), "{}: {name} {there} times", operation.id);
         }

@@ -1,9 +1,9 @@
 //! Tests on real Vulkan drivers that need no GPU: lavapipe computes; RADV and NVK on drm-shim enumerate and compile.
 //!
-//! `scripts/vulkan-drivers` unpacks them. Each case runs in a process of its own, this program started again through
-//! the drivers' `run`, because a driver is chosen by the environment. Without the drivers every case is reported as
-//! ignored, and with `MXPROBE_REQUIRE_VULKAN=1` one test fails and says so. `MXPROBE_VULKAN_RUN` names another `run`;
-//! `MXPROBE_BLESS=1` rewrites the golden files.
+//! `scripts/vulkan-drivers` unpacks them. Because the environment selects the driver, each case runs in a process of
+//! its own: this program, started again through the drivers' `run`. Without the drivers every case is reported as
+//! ignored, or, with `MXPROBE_REQUIRE_VULKAN=1`, one test fails with a message. `MXPROBE_VULKAN_RUN` names another
+//! `run`; `MXPROBE_BLESS=1` rewrites the golden files.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod cases;
@@ -36,7 +36,7 @@ fn main() -> ExitCode {
         move || {
             let required = std::env::var_os("MXPROBE_REQUIRE_VULKAN").is_some_and(|value| value == "1");
             if required && !there {
-                return Err(Failed::from(format!("{} is not there: run scripts/vulkan-drivers", runner.display())));
+                return Err(Failed::from(format!("{} is missing: run scripts/vulkan-drivers", runner.display())));
             }
             Ok(())
         }
@@ -59,7 +59,7 @@ fn runner() -> PathBuf {
     std::env::var_os("MXPROBE_VULKAN_RUN").map_or_else(default, PathBuf::from)
 }
 
-/// Runs one case in a child with its driver, and nothing of this environment's Vulkan.
+/// Runs one case in a child process with its driver, isolated from this environment's Vulkan.
 fn run(runner: &Path, case: &Case) -> Result<(), Failed> {
     let program = std::env::current_exe()?;
     let mut command = Command::new(runner);

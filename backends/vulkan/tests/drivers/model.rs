@@ -1,6 +1,6 @@
-//! How lavapipe computes, *measured* (Mesa 25.3 to 26.1, LLVM 19 and 21, x86-64): products rounded to the accumulator's
-//! format, added one by one with k ascending, each sum rounded to nearest even, C last. f16 keeps subnormals, f32 flushes
-//! them, inputs and results. Integers wrap.
+//! A model of lavapipe, *measured* (Mesa 25.3 to 26.1, LLVM 19 and 21, x86-64): products are rounded to the
+//! accumulator's format and added one by one with k ascending, C last; each sum is rounded to nearest even. f16 keeps
+//! subnormals; f32 flushes them, in inputs and results. Integers wrap.
 
 use half::f16;
 use mxprobe_api::{Elements, Format, OperationId, Random, TileBatch};
@@ -32,7 +32,7 @@ fn bits(format: Format, value: f64) -> u64 {
     if format == Format::F16 { u64::from(f16::from_f64(value).to_bits()) } else { u64::from((value as f32).to_bits()) }
 }
 
-/// D of every tile.
+/// Computes D of every tile.
 pub(crate) fn lavapipe(id: &OperationId, batch: &TileBatch) -> Elements {
     let (m, n, k) = id.shape.sizes();
     let mut d = Elements::from_bits(id.d, []);
@@ -67,13 +67,13 @@ pub(crate) fn lavapipe(id: &OperationId, batch: &TileBatch) -> Elements {
 /// Kinds of random inputs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Inputs {
-    /// Of like exponents, so that rounding and cancellation are frequent.
+    /// Similar exponents, so that rounding and cancellation are frequent.
     Moderate,
-    /// Of any finite exponent.
+    /// Any finite exponent.
     Finite,
     /// Mostly subnormal or nearly so.
     Tiny,
-    /// Any bits, NaN and infinity among them.
+    /// Any bits, including NaN and infinity.
     Any,
 }
 
@@ -97,7 +97,7 @@ fn element(random: &mut Random, format: Format, inputs: Inputs) -> u64 {
     sign | exponent << float.fraction_bits | fraction
 }
 
-/// Operands of so many tiles.
+/// Draws the operands of `tiles` tiles.
 pub(crate) fn batch(random: &mut Random, id: &OperationId, tiles: usize, inputs: Inputs) -> TileBatch {
     let (m, n, k) = id.shape.sizes();
     let mut elements =

@@ -1,4 +1,4 @@
-//! Whole matrices in one dispatch, against tiles that are multiplied one step along k after another.
+//! Whole matrices in one dispatch, compared with tiles multiplied step by step along k.
 
 use std::time::Instant;
 
@@ -7,16 +7,16 @@ use mxprobe_vulkan::VulkanDevice;
 
 use crate::model::{Inputs, batch};
 
-/// m, n and k; the last needs more workgroups than one dispatch has, across and down.
+/// Values of m, n and k; the last needs more workgroups than one dispatch has, across and down.
 const SIZES: [(usize, usize, usize); 6] =
     [(1, 1, 1), (8, 8, 8), (9, 17, 20), (33, 5, 0), (40, 64, 31), (9, 8 * 65535 + 3, 9)];
 
-/// Operations whose D can be the next one's C.
+/// Operations whose D can be the C of the next one.
 fn chained(device: &VulkanDevice) -> impl Iterator<Item = &Operation> {
     device.operations().values().filter(|operation| operation.id.c == operation.id.d)
 }
 
-/// Matrices of any bits: one tile of the product's own size.
+/// Draws the operands of a product, as one tile of the product's size.
 fn drawn(random: &mut Random, operation: &Operation, (m, n, k): (usize, usize, usize), inputs: Inputs) -> TileBatch {
     let mut whole = operation.id.clone();
     (whole.shape.m, whole.shape.n, whole.shape.k) =
@@ -28,7 +28,7 @@ fn drawn(random: &mut Random, operation: &Operation, (m, n, k): (usize, usize, u
     drawn
 }
 
-/// Whole matrices of any size give what the operations along k give one by one.
+/// Checks that whole matrices of any size give the same as single operations along k.
 pub(crate) fn agree(device: &VulkanDevice) {
     let mut random = Random(11);
     let is_nan = |d: &Elements, at: usize| matches!(d.format().decode(d.get(at)), Decoded::Nan { .. });
@@ -39,7 +39,7 @@ pub(crate) fn agree(device: &VulkanDevice) {
                 let product = GemmOperands { m, n, k, a, b, c, scale_a: None, scale_b: None };
                 let whole = multiply(device, operation, &product).unwrap().expect("it multiplies whole matrices");
                 let tiles = multiply_by_tiles(device, operation, &product).unwrap();
-                // Which of two NaNs comes through is up to the code that the driver made of each shader.
+                // Which of two NaNs propagates depends on how the driver compiled each shader.
                 let other = (0..m * n)
                     .find(|at| whole.get(*at) != tiles.get(*at) && !(is_nan(&whole, *at) && is_nan(&tiles, *at)));
                 if let Some(at) = other {
@@ -52,7 +52,7 @@ pub(crate) fn agree(device: &VulkanDevice) {
     }
 }
 
-/// What cannot be chained, or has no tile of D, is left to the path tile by tile.
+/// Checks that products that cannot be chained or have an empty D are left to the path tile by tile.
 pub(crate) fn others_are_left_to_tiles(device: &VulkanDevice) {
     let operation = chained(device).next().expect("lavapipe has some");
     let (a, b, c) =
@@ -61,7 +61,7 @@ pub(crate) fn others_are_left_to_tiles(device: &VulkanDevice) {
     assert_eq!(multiply(device, operation, &product).unwrap(), None);
 }
 
-/// Both ways in turn.
+/// Times both paths in turn.
 pub(crate) fn speed(device: &VulkanDevice) {
     let mut random = Random(12);
     for operation in chained(device) {

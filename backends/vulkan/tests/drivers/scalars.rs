@@ -1,10 +1,11 @@
-//! Scalar arithmetic on lavapipe against the host's, which is that of IEEE 754 in f64.
+//! Scalar arithmetic on lavapipe, compared with the host's IEEE 754 arithmetic in f64.
 
 use half::f16;
 use mxprobe_api::{Decoded, Device, DotOrder, Elementary, Elements, Format, Random, ScalarFunction, ScalarId, call};
 use mxprobe_vulkan::VulkanDevice;
 
-/// Calls of each function of each format and mode: no whole number of workgroups, and more than one buffer holds of some.
+/// The number of calls of each function of each format and mode: not a whole number of workgroups, and for some
+/// functions more than fit in one buffer.
 const CALLS: usize = 100_003;
 
 fn value(format: Format, bits: u64) -> f64 {
@@ -18,7 +19,7 @@ fn value(format: Format, bits: u64) -> f64 {
 /// The bits of a value rounded to nearest even.
 fn rounded(format: Format, value: f64) -> u64 {
     match format {
-        // `half` rounds an f64 to f32 first where the CPU has F16C.
+        // `half` rounds an f64 to f32 first if the CPU has F16C.
         Format::F16 => Format::F16.from_f64(value),
         #[expect(clippy::cast_possible_truncation, reason = "it rounds, to nearest")]
         Format::F32 => (value as f32).to_bits().into(),
@@ -26,10 +27,10 @@ fn rounded(format: Format, value: f64) -> u64 {
     }
 }
 
-/// What lavapipe may compute, *measured* (Mesa 26.1, LLVM 21, x86-64): each operation rounded to nearest even, `fma` a
-/// multiply and an add, whether it may be contracted or not; the sums of a dot product, which may be reassociated, in
-/// another order where they were written as pairs. An f64 becomes an f16 by way of f32, rounded twice, unless rounding to
-/// nearest even is asked for.
+/// The results that lavapipe may give, *measured* (Mesa 26.1, LLVM 21, x86-64). Each operation is rounded to nearest
+/// even; `fma` is a multiply and an add, whether it may be contracted or not. The sums of a dot product may be
+/// reassociated; those written as pairs are in another order. An f64 becomes an f16 via f32, rounded twice, unless
+/// rounding to nearest even is requested.
 fn host(id: &ScalarId, function: ScalarFunction, x: &[u64]) -> Vec<u64> {
     use ScalarFunction as F;
     let format = id.format;
@@ -61,7 +62,7 @@ fn host(id: &ScalarId, function: ScalarFunction, x: &[u64]) -> Vec<u64> {
             return [pairs].into_iter().chain(chains).map(|sum| rounded(format, sum)).collect();
         }
         F::Reciprocal => 1.0 / x[0],
-        // By way of the rounded quotient, as the precision that is required allows (*specified*: Vulkan, OpFRem).
+        // Computed from the rounded quotient, as the required precision allows (*specified*: Vulkan, OpFRem).
         F::TruncatedRemainder => x[0] - round(x[1] * round(x[0] / x[1]).trunc()),
         F::Scale => x[0] * x[1].trunc().exp2(),
         F::Compare => {
@@ -75,7 +76,7 @@ fn host(id: &ScalarId, function: ScalarFunction, x: &[u64]) -> Vec<u64> {
     vec![rounded(format, result)]
 }
 
-/// Operands whose results are normal in every format: significands are random, exponents are near 0.
+/// Draws operands whose results are normal in every format: significands are random, exponents are near 0.
 fn operands(format: Format, len: usize, positive: bool) -> Elements {
     let float = format.as_float().expect("a scalar format");
     let mut random = Random(u64::from(format.bits()));
@@ -103,8 +104,9 @@ pub(crate) fn lists(device: &VulkanDevice) {
     );
 }
 
-/// Twelve that have several operands or another result, the reciprocal, the remainder, the product with a power of two, two of
-/// signs, the comparison, and the elementary functions, of which f64 has one.
+/// The number of functions of a format: twelve that have several operands or another result format, the reciprocal, the
+/// remainder, the product with a power of two, two on signs, the comparison, and the elementary functions (one for
+/// f64).
 fn functions_of(format: Format) -> usize {
     18 + if format == Format::F64 { 1 } else { Elementary::ALL.len() }
 }
@@ -137,8 +139,9 @@ pub(crate) fn agrees_with_the_host(device: &VulkanDevice) {
     assert_eq!(compared, 9 * 18 * CALLS);
 }
 
-/// Vulkan leaves elementary functions some units in the last place, or an absolute error (*specified*: Vulkan, "Precision and
-/// Operation of SPIR-V Instructions"); no two of them are so near to one another at all of these arguments.
+/// Checks the results of an elementary function. Vulkan allows them some units in the last place, or an absolute error
+/// (*specified*: Vulkan, "Precision and Operation of SPIR-V Instructions"); no two functions are that close to each
+/// other at all of these arguments.
 fn is_near(function: Elementary, format: Format, x: &Elements, got: &Elements) {
     for (x, found) in x.iter().zip(got.iter()) {
         let (x, found) = (value(format, x), value(format, found));
@@ -158,8 +161,9 @@ fn is_near(function: Elementary, format: Format, x: &Elements, got: &Elements) {
     }
 }
 
-/// Whether subnormals of a format are flushed on lavapipe, *measured*: its threads run with DAZ and FTZ set, and f16 is
-/// computed in f32, where its subnormals are normal. Its driver offers neither `DenormPreserve` nor `DenormFlushToZero`.
+/// Whether lavapipe flushes the subnormals of a format, *measured*: its threads run with DAZ and FTZ set, and f16 is
+/// computed in f32, where its subnormals are normal. The driver supports neither `DenormPreserve` nor
+/// `DenormFlushToZero`.
 fn flushes(format: Format) -> bool {
     format != Format::F16
 }
@@ -169,15 +173,15 @@ fn flushed(format: Format, bits: u64) -> u64 {
     if flushes(format) && bits ^ sign < 1 << format.fraction_bits() { sign } else { bits }
 }
 
-/// Where the driver breaks what its float controls promise, *measured*: with rounding to nearest even asked for, an f64
-/// above the range of f32 becomes NaN as an f16, not infinity.
+/// Whether the driver violates its float controls, *measured*: if rounding to nearest even is requested, an f64 above
+/// the range of f32 becomes NaN as an f16, not infinity.
 fn breaks(id: &ScalarId, function: ScalarFunction, x: u64) -> bool {
     let beyond = value(id.format, x).abs() > f64::from(f32::MAX) && value(id.format, x).is_finite();
     id.format == Format::F64 && id.has("rne") && function == ScalarFunction::Convert { to: Format::F16 } && beyond
 }
 
-/// Operands of any bits: what the driver's float controls promise is kept, and where they promise nothing, subnormals
-/// are what was measured.
+/// Checks with operands of any bits that the driver's float controls hold, and that subnormals behave as measured where
+/// the controls do not cover them.
 pub(crate) fn keeps_its_float_controls(device: &VulkanDevice) {
     use ScalarFunction as F;
     let properties = &device.info().properties;
@@ -191,7 +195,8 @@ pub(crate) fn keeps_its_float_controls(device: &VulkanDevice) {
     for scalar in device.scalars().unwrap().members() {
         let format = scalar.id.format;
         let single = |function: &&F| {
-            // `Ldexp` of a large exponent may give anything (*specified*: GLSL.std.450), and a remainder is as exact as its quotient.
+            // `Ldexp` of a large exponent may give anything (*specified*: GLSL.std.450), and a remainder is as exact as
+            // its quotient.
             let is_loose = matches!(function, F::TruncatedRemainder | F::Scale);
             !is_loose && !matches!(function, F::Fma | F::MultiplyAdd | F::Dot4 { .. } | F::Elementary(_))
         };
@@ -202,7 +207,7 @@ pub(crate) fn keeps_its_float_controls(device: &VulkanDevice) {
             for (at, found) in got.iter().enumerate() {
                 let call: Vec<u64> = (0..arity).map(|operand| flushed(format, x.get(at * arity + operand))).collect();
                 let ieee = host(&scalar.id, *function, &call)[0];
-                // Tiny is what is tiny after rounding, as if exponents had no end: a result that becomes the smallest
+                // Tininess is judged after rounding with an unbounded exponent: a result that becomes the smallest
                 // normal may be flushed.
                 let at_the_edge = ieee & (format.mask() >> 1) == 1 << to.fraction_bits();
                 let wanted = flushed(to, ieee);
@@ -211,7 +216,7 @@ pub(crate) fn keeps_its_float_controls(device: &VulkanDevice) {
                     broken += 1;
                     continue;
                 }
-                // Signs may be changed as those of bits, which flushes nothing.
+                // Signs may be changed bitwise, which flushes nothing.
                 let raw: Vec<u64> = (0..arity).map(|operand| x.get(at * arity + operand)).collect();
                 let of_bits = matches!(function, F::Negate | F::Abs) && found == host(&scalar.id, *function, &raw)[0];
                 let both_nan = [found, wanted].iter().all(|bits| matches!(to.decode(*bits), Decoded::Nan { .. }));

@@ -1,4 +1,4 @@
-//! Products of f32, each rounded, and added in pairs: (p0 + p1) + (p2 + p3) …, and c last.
+//! Products of f32, each rounded, and added in pairs: (p0 + p1) + (p2 + p3) …, then c.
 //!
 //!     cargo build --release --manifest-path examples/workers/rust/Cargo.toml
 //!     mxprobe --device 'exec:examples/workers/rust/target/release/pairwise-sums'

@@ -1,4 +1,4 @@
-//! Puts a Rust program before mxprobe as a device. One file, standard library only: copy it.
+//! Makes a Rust program a device for mxprobe. One file, standard library only: copy it.
 //!
 //! ```no_run
 //! let device = Device::new("my unit").operation("gemm.m*n*k*.f32.f32.f32.f32", |tile: &Tile| {
@@ -8,8 +8,8 @@
 //! serve(&[device])
 //! ```
 //!
-//! An operation is named FAMILY.mMnNkK.D.A.B.C, formats last; `*` leaves a size to the user (`--shape MxNxK`). Elements of
-//! fewer than 8 bits take one byte whose high bits are zero. An `Err` and a panic become the answer `failed`.
+//! An operation is named FAMILY.mMnNkK.D.A.B.C, formats last; `*` leaves a size to the user (`--shape MxNxK`). Elements
+//! of fewer than 8 bits take one byte whose high bits are zero. An `Err` or a panic becomes the answer `failed`.
 
 use std::{
     collections::BTreeMap,
@@ -19,7 +19,8 @@ use std::{
 
 const PROTOCOL: &str = "mxprobe-device/1";
 
-/// A number of the host, as its little-endian bytes. Formats without one, such as bf16, are read as `u16` or `u8`.
+/// A number of the host, read and written as little-endian bytes. Formats without one, such as bf16, are read as `u16`
+/// or `u8`.
 pub trait Element: Copy {
     fn read(bytes: &[u8]) -> Self;
     fn write(self, bytes: &mut Vec<u8>);
@@ -73,7 +74,7 @@ impl Tile<'_> {
     }
 }
 
-/// An operation's id: its words, and m, n and k, where 0 is free.
+/// An operation's id: its words, and m, n and k, where 0 means free.
 struct Id {
     words: Vec<String>,
     sizes: [usize; 3],
@@ -90,7 +91,7 @@ impl Id {
         let size = |word: &str| if word == "*" { Some(0) } else { word.parse().ok().filter(|size| *size > 0) };
         let (Some(m), Some(n), Some(k)) = (size(m), size(n), size(k)) else { return Err(wrong()) };
         if let Some(unknown) = words[2..6].iter().find(|word| bytes_of(word).is_none()) {
-            return Err(format!("`{text}`: there is no format `{unknown}`"));
+            return Err(format!("`{text}`: unknown format `{unknown}`"));
         }
         let at =
             words.iter().position(|word| word.strip_prefix("block").is_some_and(|word| word.parse::<u32>().is_ok()));
@@ -98,13 +99,13 @@ impl Id {
         Ok(Self { sizes: [m, n, k], block: block.map(|block| block.ok_or_else(wrong)).transpose()?, words })
     }
 
-    /// Whether a fixed id is this one, or this one with its free sizes fixed.
+    /// Whether a fixed id is this one, possibly with its free sizes fixed.
     fn matches(&self, fixed: &Self) -> bool {
         let is_same = self.sizes.iter().zip(&fixed.sizes).all(|(own, size)| *size > 0 && (*own == 0 || own == size));
         is_same && self.words[0] == fixed.words[0] && self.words[2..] == fixed.words[2..]
     }
 
-    /// Bytes of the operands and of D of a tile.
+    /// The bytes of each operand of a tile, and of its D.
     fn bytes(&self) -> (Vec<usize>, usize) {
         let [m, n, k] = self.sizes;
         let of = |word: usize| bytes_of(&self.words[word]).expect("it was read");
@@ -130,7 +131,7 @@ fn bytes_of(format: &str) -> Option<usize> {
 
 type Compute = Box<dyn Fn(&Tile) -> Result<Vec<u8>, String>>;
 
-/// A device: a name for people, and operations.
+/// A device: a display name and operations.
 pub struct Device {
     name: String,
     fingerprint: Option<String>,
@@ -143,7 +144,7 @@ impl Device {
         Self { name: name.to_owned(), fingerprint: None, operations: Vec::new() }
     }
 
-    /// A name for programs: the same wherever the same kind of device is.
+    /// Sets a name for programs: identical for all devices of the same kind.
     pub fn fingerprint(mut self, name: &str) -> Self {
         self.fingerprint = Some(name.to_owned());
         self
@@ -152,7 +153,7 @@ impl Device {
     /// Adds an operation; `compute` returns the m·n elements of D.
     ///
     /// # Panics
-    /// If the id cannot be read.
+    /// If the id is invalid.
     pub fn operation<T: Element>(
         mut self,
         id: &str,
@@ -178,10 +179,10 @@ impl Device {
     fn execute(&self, id: &str, tiles: usize, parts: &[Vec<u8>]) -> Result<Vec<u8>, String> {
         let fixed = Id::parse(id)?;
         let found = self.operations.iter().find(|(_, own, _)| own.matches(&fixed));
-        let (_, _, compute) = found.ok_or_else(|| format!("there is no operation {id}"))?;
+        let (_, _, compute) = found.ok_or_else(|| format!("unknown operation {id}"))?;
         let (sizes, result) = fixed.bytes();
         if parts.len() != sizes.len() || parts.iter().zip(&sizes).any(|(part, size)| part.len() != tiles * size) {
-            return Err(format!("the operands of {tiles} tiles of {id} have other sizes than those sent"));
+            return Err(format!("the operands sent do not have the sizes of {tiles} tiles of {id}"));
         }
         let mut d = Vec::with_capacity(tiles * result);
         for tile in 0..tiles {
@@ -197,8 +198,8 @@ impl Device {
     }
 }
 
-/// Answers mxprobe's requests about these devices until standard input closes. On Unix, what is printed on standard output
-/// from now on goes to standard error.
+/// Answers mxprobe's requests about these devices until standard input closes. On Unix, output printed to standard
+/// output from now on goes to standard error.
 ///
 /// # Errors
 /// If an answer cannot be written.
@@ -248,7 +249,7 @@ fn answer(devices: &[Device], line: &[u8], requests: &mut impl Read) -> io::Resu
             let devices = described.join(",");
             Ok((format!(r#"{{"answer":"found","protocol":"{PROTOCOL}","devices":[{devices}]}}"#), Vec::new()))
         }
-        (_, None) => Err(io::Error::other(format!("there is no device `{}`", word("device")))),
+        (_, None) => Err(io::Error::other(format!("unknown device `{}`", word("device")))),
         ("open", Some(at)) => Ok((format!(r#"{{"answer":"opened","device":{}}}"#, described[at]), Vec::new())),
         ("execute", Some(at)) => {
             let Some(Value::Number(tiles)) = request.get("tiles") else { return Err(wrong()) };
@@ -268,7 +269,7 @@ fn own_output() -> io::Result<std::fs::File> {
         fn dup2(from: i32, to: i32) -> i32;
     }
     let own = io::stdout().as_fd().try_clone_to_owned()?;
-    // SAFETY: both descriptors are open, and nobody owns the second one, standard output.
+    // SAFETY: both descriptors are open, and the second one, standard output, has no owner.
     if unsafe { dup2(2, 1) } < 0 {
         return Err(io::Error::last_os_error());
     }
@@ -280,7 +281,7 @@ fn own_output() -> io::Result<io::Stdout> {
     Ok(io::stdout())
 }
 
-/// A text as JSON; control characters become spaces.
+/// Quotes a text as JSON; control characters become spaces.
 fn quoted(text: &str) -> String {
     let letter = |letter: char| match letter {
         '"' | '\\' => format!("\\{letter}"),
@@ -290,7 +291,7 @@ fn quoted(text: &str) -> String {
     format!("\"{}\"", text.chars().map(letter).collect::<String>())
 }
 
-/// A value of JSON, as far as requests have it.
+/// A JSON value, as far as requests use them.
 enum Value {
     Text(String),
     Number(usize),
@@ -304,13 +305,13 @@ struct Json<'t> {
 }
 
 impl Json<'_> {
-    /// The members of an object that is the whole text.
+    /// Parses the whole text as an object and returns its members.
     fn object(mut self) -> Option<BTreeMap<String, Value>> {
         let members = self.members(0)?;
         self.next().is_none().then_some(members)
     }
 
-    /// The next letter that is not a space.
+    /// The next character that is not a space.
     fn next(&mut self) -> Option<u8> {
         self.at += self.text[self.at..].find(|letter| letter != ' ').unwrap_or(self.text.len() - self.at);
         self.text.as_bytes().get(self.at).copied()
@@ -347,7 +348,7 @@ impl Json<'_> {
                     self.at += at + 1;
                     return Some(word);
                 }
-                // No name in the protocol needs a letter that JSON writes as \u.
+                // No name in the protocol needs a character that JSON writes as \u.
                 '\\' => match letters.next()?.1 {
                     escaped @ ('"' | '\\' | '/') => word.push(escaped),
                     _ => word.push('?'),

@@ -1,4 +1,5 @@
-//! Plans of sums on grids that lanes of 32 bits and halves of f64 hold: the units of AMD, and sums that a scale multiplies.
+//! Plans of sums on grids that 32-bit lanes and half vectors of f64 can hold: AMD's units, and sums multiplied by a
+//! scale.
 
 mod pack;
 mod plan;
@@ -8,7 +9,7 @@ use mxprobe_api::Format;
 use super::{operand::Operand, tree::Flush, unpack::Reader};
 use crate::adder::{Below, NanCause};
 
-/// The most nodes of one operation, and the most products of one node.
+/// The most nodes in one operation, and the most products in one node.
 pub(crate) const MOST_NODES: usize = 16;
 pub(crate) const MOST_PRODUCTS: usize = 32;
 
@@ -24,10 +25,10 @@ pub(super) struct GridsPlan {
     context: Context,
 }
 
-/// What every node needs to know.
+/// The data that every node needs.
 #[derive(Clone, Debug)]
 pub(crate) struct Context {
-    /// Products in one operation, blocks that share a scale, and sums that one multiplies.
+    /// The numbers of products in one operation, of blocks that share a scale, and of sums that a scale multiplies.
     pub len: usize,
     pub blocks: usize,
     pub masks: usize,
@@ -40,16 +41,17 @@ pub(crate) struct Context {
 #[derive(Clone, Debug)]
 pub(crate) struct GridNode {
     pub width: GridWidth,
-    /// The k of each, and how many they are.
+    /// The k of each product, and their number.
     pub products: Vec<usize>,
     pub product_count: i32,
     pub others: Vec<GridTerm>,
     pub rules: Vec<GridRule>,
-    /// Whether a rule looks at the leading ones of products.
+    /// Whether a rule uses the leading ones of products.
     pub leads: bool,
-    /// Whether the exponents of values are those of their leading ones, where that matters: all of them f32 or bf16.
+    /// Whether the exponents of values are those of their leading ones in every relevant case: all of them are f32 or
+    /// bf16.
     pub exponents_lead: bool,
-    /// The least unit, where the node has a value whose power of two is split in halves.
+    /// The lowest unit, if the node has a value whose power of two is split in halves.
     pub least_unit: Option<i32>,
     pub below: Below,
     pub value_cut_bits: i32,
@@ -61,27 +63,27 @@ pub(crate) struct GridNode {
     pub output: GridOutput,
     pub flush: Flush,
     pub positive_zero: bool,
-    /// The smallest normal exponent of its format, if it is a term of another node that is not the next operation's.
+    /// The smallest normal exponent of its format, if another node of the same operation reads its result.
     pub read_again: Option<i32>,
-    /// The scales' block, and the number of the node among those that have one.
+    /// The block of the scales, and the index of the node among the nodes with scales.
     pub scale_block: usize,
     pub mask: usize,
-    /// What comes of NaN, in order: bits as an f32, or `None` for the NaN itself made quiet.
+    /// The NaN result of each cause, in order of precedence: bits as an f32, or `None` for the NaN itself, quieted.
     pub nan: Vec<(NanCause, Option<i32>)>,
-    /// Whether all operands are the node's own, IEEE's like its result, so that their NaN can be kept.
+    /// Whether all operands are the node's own and, like its result, in IEEE formats, so that their NaN can be kept.
     pub quiet_operands: bool,
-    /// Whether there is one value, whose NaN it would be.
+    /// Whether there is exactly one value from which a NaN could come.
     pub quiet_values: bool,
 }
 
 /// How a node is added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum GridWidth {
-    /// One value, these of whose bits are kept.
+    /// One value, of which this many bits are kept.
     Cut(i32),
-    /// Products whose sum is exact in f32, and a scale.
+    /// Products whose sum is exact in f32, times a scale.
     Exact,
-    /// Products and one value at most, on no grid.
+    /// Products and at most one value, without a grid.
     Cascade,
     /// In i32.
     Words,
@@ -89,7 +91,7 @@ pub(crate) enum GridWidth {
     Doubles,
 }
 
-/// A term that is no product.
+/// A term other than a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum GridTerm {
     C,
@@ -101,7 +103,7 @@ pub(crate) enum GridTerm {
     Group(usize),
 }
 
-/// A grid rule for the products, if it sees them, and the other terms whose numbers are listed.
+/// A grid rule: whether it covers the products, and the indices of the other terms that it covers.
 #[derive(Clone, Debug)]
 pub(crate) struct GridRule {
     pub products: bool,
@@ -120,13 +122,13 @@ pub(crate) struct Normalised {
     pub floors: bool,
 }
 
-/// What comes out of a node.
+/// The format of a node's result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum GridOutput {
     Wide,
-    /// To nearest even.
+    /// Rounded to nearest even.
     F16,
-    /// To nearest even or toward zero.
+    /// Rounded to nearest even or toward zero.
     F32 {
         toward_zero: bool,
     },

@@ -1,4 +1,4 @@
-//! Factors as significands and exponents, and the calls of the kernel.
+//! Packing factors as significands and exponents, and the kernel's entry points.
 
 use mxprobe_api::{Elements, Format};
 
@@ -11,7 +11,7 @@ use crate::fast::{
 };
 
 impl GridsPlan {
-    /// Whether factors are packed as values, else as significands and exponents.
+    /// Whether factors are packed as values; otherwise as significands and exponents.
     fn packs_values(&self) -> bool {
         self.context.masks > 0
     }
@@ -31,7 +31,7 @@ impl GridsPlan {
         if kind & SPECIAL != 0 {
             return (1.0, if kind & unpack::NAN != 0 { NAN } else { INFINITE });
         }
-        // At most four bits.
+        // The significand has at most four bits.
         #[allow(clippy::cast_precision_loss)]
         let value = significand as f32 / f32::from_bits((127 + reader.format.fraction_bits()) << 23);
         let value = if kind & unpack::NEGATIVE != 0 { -value } else { value };
@@ -180,7 +180,7 @@ impl Kernel for GridsPlan {
             let word = match self.d {
                 Format::F16 if !value.is_finite() => (bits >> 16 & 0x8000) | 0x7c00 | (bits >> 13 & 0x3ff),
                 Format::F16 => {
-                    // Exact, for the value is one of f16.
+                    // Exact, because the value is an f16.
                     let small = (value * f32::from_bits(15 << 23)).to_bits();
                     (small >> 13 & 0x7fff) | (small >> 16 & 0x8000)
                 }

@@ -1,4 +1,4 @@
-//! Which plans are sums on grids that the lanes hold.
+//! Deciding which plans are sums on grids that the lanes can hold.
 
 use mxprobe_api::{Format, OperationId, Overflow, Subnormals};
 
@@ -26,7 +26,7 @@ fn power(x: i32) -> f64 {
     f64::from(x).exp2()
 }
 
-/// A NaN of f32, f16 or bf16 as that of an f32 which becomes it.
+/// Converts a NaN of f32, f16 or bf16 to the f32 NaN that narrows to it.
 fn nan_as_f32(format: Format, bits: u64) -> Option<i32> {
     let bits = u32::try_from(bits).ok()?;
     let wide = match format {
@@ -39,7 +39,7 @@ fn nan_as_f32(format: Format, bits: u64) -> Option<i32> {
 }
 
 impl GridsPlan {
-    /// A plan of sums in these lanes, if all of its nodes fit them.
+    /// Compiles a plan to sums in these lanes, if all of its nodes fit.
     pub(in crate::fast) fn of(
         sums: &SumsPlan,
         adders: &[Adder],
@@ -72,7 +72,7 @@ impl GridsPlan {
                 nodes[index].read_again = Some(format.as_float()?.min_exponent());
             }
         }
-        // Values and significands are not packed side by side.
+        // Values and significands cannot be packed side by side.
         let exact = nodes.iter().filter(|node| node.width == GridWidth::Exact).count();
         let with_products = nodes.iter().filter(|node| !node.products.is_empty()).count();
         if exact != 0 && exact != with_products {
@@ -107,7 +107,7 @@ impl GridsPlan {
         }
         let is_value = |term: &GridTerm| matches!(term, GridTerm::C | GridTerm::Value(_));
         let values = others.iter().filter(|term| is_value(term)).count();
-        // Products stand first in the listing of no rule; the other terms have numbers of their own.
+        // Products have no index in a rule; the other terms are numbered among themselves.
         let number = |at: usize| sum.terms[..at].iter().filter(|term| !matches!(term, SumTerm::Product(_))).count();
         let rules: Vec<GridRule> = sum
             .rules
@@ -126,7 +126,7 @@ impl GridsPlan {
             })
             .collect();
         let leads = rules.iter().any(|rule| rule.leading && rule.products);
-        // The leading one of a value is read off its exponent, so it must be a normal f32 where that matters.
+        // The leading one of a value is read from its exponent, so the value must be a normal f32 if that matters.
         let is_normal = |term: &GridTerm| match *term {
             GridTerm::C => sums.context.flush_c != Flush::None || id.c == Format::F16,
             GridTerm::Value(index) => before[index].flush != Flush::None || before[index].output == GridOutput::F16,
@@ -188,7 +188,7 @@ impl GridsPlan {
             _ => return None,
         };
         if width == GridWidth::Words && values > 0 {
-            // What lies below the least unit may not matter.
+            // Bits below the lowest unit must not matter.
             let vanishes = output != GridOutput::Wide && positive_zero;
             if !vanishes && least_kept < LEAST_UNIT_OF_VALUES {
                 return None;
@@ -197,8 +197,8 @@ impl GridsPlan {
         if width == GridWidth::Cascade && output != (GridOutput::F32 { toward_zero: false }) {
             return None;
         }
-        // No sum of words knows that all its terms were −0; sums of f64 do, unless they cut a negative value to it. An unrounded sum
-        // among the terms is +0 where it is cut to nothing, and then the total is.
+        // A sum in words cannot tell that all its terms were −0. Sums in f64 can, unless they cut a negative value to
+        // −0. An unrounded sum among the terms is +0 if it is cut to nothing, and then the total is +0 too.
         if width == GridWidth::Words && output != GridOutput::Wide && !positive_zero {
             return None;
         }
@@ -269,14 +269,15 @@ impl GridsPlan {
         })
     }
 
-    /// Whether no subnormal value, whose leading one is not told, is near the exponent below which it counts as 0.
+    /// Whether no subnormal value, whose leading one is unknown, is near the exponent below which it counts as 0.
     fn ignores_surely(sum: &SumNode, all_normal: bool, rules: &[GridRule], id: &OperationId) -> bool {
         let Some((below, unless)) = sum.ignored else { return true };
         let lowest = |unit: i64| unit + sum.value_cut_bits - below;
         if all_normal || unless.is_some_and(|at_most| lowest(at_most + 1) >= -126) {
             return true;
         }
-        // Either no product is there and no value is small enough, or one of small exponents is and every subnormal is.
+        // Either there is no product and no value is small enough, or there is one with small exponents and every
+        // subnormal is.
         let least = rules.iter().map(|rule| i64::from(rule.floor - rule.fraction_bits)).max().unwrap_or(0);
         let most_kept = rules.iter().map(|rule| i64::from(rule.fraction_bits)).max().unwrap_or(0);
         let of_product: i64 = [id.a, id.b]
@@ -286,7 +287,7 @@ impl GridsPlan {
         unless.is_none() && lowest(least) <= -149 && lowest(of_product - most_kept) >= -126
     }
 
-    /// How a node is added, if it can be.
+    /// How a node is added, if these lanes can add it.
     fn width(
         sum: &SumNode,
         (products, others): (&[usize], &[GridTerm]),

@@ -1,9 +1,9 @@
-//! Terms on a grid, in words of fixed width; `None` where they may not fit.
+//! Aligning terms in words of fixed width; `None` if they may not fit.
 
 use super::word::{Aligned, NONE, Word, leading};
 use crate::adder::{Adder, Below, Class, Exponent};
 
-/// The highest exponents of an addition's terms, by class; `NONE` where none of them is other than zero.
+/// The highest exponents of an addition's terms, by class; `NONE` if all of a class are zero.
 #[derive(Clone, Copy)]
 pub(super) struct Highest {
     pub(super) products: i32,
@@ -49,11 +49,11 @@ pub(super) fn grid<W: Word>(adder: &Adder, terms: &[Aligned<W>], highest: Highes
     grid
 }
 
-/// Where the bits of a sum without grid lie.
+/// The position of the bits of a sum without a grid.
 pub(super) enum Range {
-    /// All of them above this bit fit the word.
+    /// All of them lie above this bit and fit the word.
     Fits(i32),
-    /// They do not; the word has room for those above this bit.
+    /// They do not fit; the word has room for those above this bit.
     Exceeds(i32),
 }
 
@@ -73,10 +73,10 @@ pub(super) fn whole_range<W: Word>(terms: &[Aligned<W>], limit: u32) -> Range {
     if lowest >= room { Range::Fits(lowest) } else { Range::Exceeds(room) }
 }
 
-/// The sum in whole units, its lowest bit set if anything below was lost; `None` where that cannot be said.
+/// The sum in whole units, with its lowest bit set if anything below was lost; `None` if that cannot be decided.
 ///
-/// `x + odd(y)` is `odd(x + y)` where x is even: the odd neighbour of y, moved by an even number, is the odd neighbour
-/// of the sum. So one term may be cut, if the others are whole numbers of two units.
+/// `x + odd(y)` is `odd(x + y)` if x is even: the odd neighbour of y, moved by an even number, is the odd neighbour of
+/// the sum. So one term may be cut, if the others are multiples of two units.
 #[inline]
 pub(super) fn odd_sum<W: Word>(terms: &[Aligned<W>], unit: i32, limit: u32) -> Option<W> {
     let mut total = W::ZERO;
@@ -108,7 +108,7 @@ pub(super) fn odd_sum<W: Word>(terms: &[Aligned<W>], unit: i32, limit: u32) -> O
 
 #[inline]
 pub(super) fn align_all<W: Word>(rules: &Adder, terms: &[Aligned<W>], unit: i32, limit: u32) -> Option<W> {
-    // The adder's value is the last term that is one.
+    // The adder's value is the last term of class `Values`.
     let reference = rules.below == Below::OnesComplement
         && terms.iter().rev().find(|term| term.class == Class::Values).is_some_and(|term| term.negative);
     let counts_signs = rules.below == Below::OnesComplement && terms.iter().any(|term| term.magnitude != W::ZERO);
@@ -132,7 +132,7 @@ pub(super) fn align_all<W: Word>(rules: &Adder, terms: &[Aligned<W>], unit: i32,
     Some(total)
 }
 
-/// A term as a whole number of `2^unit`, if that has at most `limit` bits.
+/// Aligns a term to a whole number of `2^unit`, if that has at most `limit` bits.
 #[inline]
 pub(super) fn align<W: Word>(term: &Aligned<W>, unit: i32, below: Below, limit: u32) -> Option<W> {
     if term.magnitude == W::ZERO {

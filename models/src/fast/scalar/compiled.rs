@@ -1,4 +1,4 @@
-//! A plan made ready, and its dots.
+//! A compiled plan, and the evaluation of its dots.
 
 use mxprobe_api::{Format, OperationId};
 
@@ -15,7 +15,7 @@ use crate::{
     tree::{Plan, Term},
 };
 
-/// One plan, made ready.
+/// A compiled plan.
 #[derive(Clone, Debug)]
 pub(in crate::fast) struct Compiled {
     pub(super) nodes: Vec<Node>,
@@ -30,9 +30,9 @@ pub(in crate::fast) struct Compiled {
     pub(super) product_fraction_bits: i32,
     pub(super) scale_fraction_bits: i32,
     pub(super) c_fraction_bits: i32,
-    /// The most terms that one node has.
+    /// The largest number of terms in a node.
     pub(super) widest: usize,
-    /// Whether every product fits an i64, and an i128.
+    /// Whether every product fits an i64, and whether it fits an i128.
     pub(super) fits: [bool; 2],
 }
 
@@ -41,13 +41,13 @@ pub(super) struct Node {
     pub(super) adder: usize,
     pub(super) from: usize,
     pub(super) to: usize,
-    /// Its terms again, those products together that are equally far apart.
+    /// Its terms again, with equally spaced products grouped.
     runs: (usize, usize),
-    /// Bits that the sum of so many terms may grow by, and one for a sign.
+    /// The number of bits by which the sum of this many terms may grow, plus one for the sign.
     pub(super) reserve: u32,
 }
 
-/// Terms that are computed in one loop: products at `k`, `k + step`, …, or one term of another kind.
+/// Terms computed in one loop: products at `k`, `k + step`, …, or one term of another kind.
 #[derive(Clone, Copy, Debug)]
 struct Run {
     first: Term,
@@ -56,7 +56,7 @@ struct Run {
 }
 
 impl Run {
-    /// The terms of a node in their order.
+    /// The terms of a node, in order, as runs.
     fn all(terms: &[Term]) -> Vec<Self> {
         let mut runs: Vec<Self> = Vec::new();
         for term in terms {
@@ -76,23 +76,23 @@ impl Run {
     }
 }
 
-/// The operands of one dot, taken apart.
+/// The operands of one dot, unpacked.
 #[derive(Clone, Copy)]
 pub(in crate::fast) struct UnpackedDot<'a> {
     pub a: &'a [Unpacked],
     pub b: &'a [Unpacked],
-    /// The products of A and B, unscaled; none where they were not made, or where a word may not hold one.
+    /// The products of A and B, unscaled; empty if they were not computed, or if one might not fit a word.
     pub products: &'a [Unpacked],
     pub c: Unpacked,
     pub scale_a: &'a [Unpacked],
     pub scale_b: &'a [Unpacked],
 }
 
-/// Room for the terms and the results of a dot.
+/// Memory for the terms and the results of a dot.
 pub(in crate::fast) struct Scratch {
     pub(super) narrow: Room<i64>,
     pub(super) wide: Room<i128>,
-    /// Few dots need these: their room is made where one does.
+    /// Few dots need these, so their memory is allocated on demand.
     pub(super) wider: Room<Wide<5>>,
     pub(super) widest: Room<Wide<10>>,
 }
@@ -100,7 +100,7 @@ pub(in crate::fast) struct Scratch {
 pub(super) struct Room<W> {
     pub(super) terms: Vec<Aligned<W>>,
     pub(super) results: Vec<Number<W>>,
-    /// Of unrounded sums that are NaN.
+    /// The NaN causes of unrounded sums.
     pub(super) causes: Vec<Causes>,
 }
 
@@ -111,7 +111,7 @@ impl<W: Word> Room<W> {
         room
     }
 
-    /// Makes room for so many terms of one node, and for so many nodes.
+    /// Makes room for this many terms of one node, and for this many nodes.
     fn fit(&mut self, widest: usize, nodes: usize) {
         if self.terms.len() < widest {
             let term = Aligned { class: Class::Values, negative: false, magnitude: W::ZERO, lsb: 0, exponent: NONE };
@@ -124,7 +124,7 @@ impl<W: Word> Room<W> {
     }
 }
 
-/// The bits that a format's significand has.
+/// The number of bits in a format's significand.
 pub(in crate::fast) fn significand_bits(format: Format) -> u32 {
     if format.is_integer() { format.bits() } else { format.fraction_bits() + 1 }
 }
@@ -174,10 +174,10 @@ impl Compiled {
         }
     }
 
-    /// d of one dot, or `None` where no word is wide enough.
+    /// Computes d of one dot, or returns `None` if no word is wide enough.
     ///
-    /// Generic functions that call it are compiled where they are used, which may be a crate that is optimised for size. What is
-    /// not inlined into them is compiled here.
+    /// Generic functions that call it are compiled in the crate that uses them, which may be optimised for size. Code
+    /// that is not inlined into them is compiled here.
     #[inline(never)]
     pub(in crate::fast) fn evaluate(&self, dot: UnpackedDot<'_>, scratch: &mut Scratch) -> Option<u64> {
         if self.fits[0]
@@ -188,7 +188,7 @@ impl Compiled {
         self.evaluate_wide(dot, scratch)
     }
 
-    /// The same for a dot that may not fit the narrowest word.
+    /// Like `evaluate`, for a dot that may not fit the narrowest word.
     #[inline(never)]
     pub(in crate::fast) fn evaluate_wide(&self, dot: UnpackedDot<'_>, scratch: &mut Scratch) -> Option<u64> {
         if !self.fits[1] {
@@ -221,10 +221,10 @@ impl Compiled {
         room.results[..self.nodes.len()].last().map(|result| result.bits)
     }
 
-    /// Writes the result of a node into the room; `None` where it may not fit the word.
+    /// Computes a node into the room; `None` if it may not fit the word.
     ///
-    /// Terms and results are written where they stay, field by field: a copy of several fields at once waits until each of them
-    /// has reached the cache.
+    /// Terms and results are written to their final place, field by field: copying several fields together waits until
+    /// each of them has reached the cache.
     #[inline]
     fn add<W: Word>(&self, index: usize, dot: UnpackedDot<'_>, c: &Number<W>, room: &mut Room<W>) -> Option<()> {
         let node = &self.nodes[index];
@@ -302,7 +302,8 @@ impl Compiled {
         let overflows = adder.rules.product_overflow
             && slots.iter().any(|term| term.class == Class::Products && leading(term).is_some_and(|at| at >= 128));
         if kinds & SPECIAL != 0 || overflows {
-            // Without one, the one thing special was a scale that is infinite or an operand that the sum does not see: none such.
+            // `special` returns `None` if the only special element is an infinite scale or an operand that the sum does
+            // not read; the exact evaluator then decides.
             let special = self.special(node, dot, c, room)?;
             room.results[index] = special;
             return Some(());
@@ -362,7 +363,7 @@ impl Compiled {
                         && group.is_none();
                     let total = if is_sum { odd_sum(terms, unit, limit)? } else { return None };
                     let length = if total < W::ZERO { (-total).length() } else { total.length() };
-                    // The bit that stands for all that was lost must lie well below the last bit that is kept.
+                    // The bit that represents everything lost must lie well below the last bit kept.
                     if length < kept_bits {
                         return None;
                     }
@@ -390,7 +391,7 @@ impl Compiled {
         if let (Some(carry_bits), Some((unit, exponent))) = (adder.rules.carry_bits, grid) {
             let width = (exponent - unit).max(0).cast_unsigned() + 1 + carry_bits;
             if width + 2 < W::BITS {
-                // Two's complement of `width` bits and a sign.
+                // Wraps in two's complement with `width` bits and a sign.
                 let up = W::BITS - 1 - width;
                 total = (total << up) >> up;
             }

@@ -1,4 +1,4 @@
-//! A sum in the format of its adder, read back for the next.
+//! Rounding a sum to the format of its adder, and reading it back for the next one.
 
 use mxprobe_api::{FloatEncoding, Format, Overflow, Rounding, Subnormals};
 
@@ -17,20 +17,20 @@ pub(super) struct Causes {
     pub(super) invalid: bool,
 }
 
-/// An adder, made ready.
+/// A compiled adder.
 #[derive(Clone, Debug)]
 pub(super) struct Adding {
     pub(super) rules: Adder,
-    /// Fraction bits and floor of the one rule, where that looks at all terms' own exponents.
+    /// Fraction bits and floor of the only grid rule, if it uses the operand exponents of all terms.
     pub(super) one_grid: Option<(i32, i32)>,
-    /// Nothing but alignment to one grid and truncation.
+    /// Whether it only aligns to one grid and truncates.
     pub(super) plain: bool,
     pub(super) float: Option<Rounder>,
-    /// The format its result is read back in.
+    /// The format in which its result is read back.
     pub(super) format: Format,
     reader: Reader,
     pub(super) fraction_bits: i32,
-    /// The bits of a sum without magnitude, +0 and −0, and what is read of them.
+    /// The bits of a zero sum, +0 and −0, and those bits as read back.
     pub(super) zeros: [(u64, Unpacked); 2],
 }
 
@@ -84,7 +84,8 @@ impl Adding {
         adding
     }
 
-    /// The bits of one sum in the adder's format, and what is read of them; nothing where it does not round to a format.
+    /// The bits of one sum in the adder's format, and those bits as read back; zeros if the adder does not round to a
+    /// format.
     #[inline(never)]
     pub(super) fn round_one(&self, negative: bool, magnitude: i64, lsb: i64) -> (u64, Unpacked) {
         let Some(rounder) = &self.float else { return (0, Unpacked::default()) };
@@ -93,7 +94,7 @@ impl Adding {
         (bits, self.reader.read(bits))
     }
 
-    /// The bits of a sum in the adder's format, a zero with the sign that the adder gives one.
+    /// The bits of a sum in the adder's format. A zero has the sign that the adder gives it.
     #[inline]
     fn encode<W: Word>(&self, rounder: &Rounder, negative: bool, magnitude: W, lsb: i32) -> u64 {
         let bits = rounder.encode(negative, magnitude, lsb);
@@ -101,7 +102,7 @@ impl Adding {
         if positive { 0 } else { bits }
     }
 
-    /// Writes a sum in the adder's format; if it is the last one, its bits alone.
+    /// Writes a sum in the adder's format; for the last node, only its bits.
     #[inline]
     pub(super) fn output<W: Word>(
         &self,
@@ -118,14 +119,14 @@ impl Adding {
                 self.encode(rounder, negative, magnitude, lsb)
             }
             (Output::Integer { format, saturates }, _) => {
-                // Integers have no bits below 1, unless a grid made some.
+                // Integers have no bits below 1, unless a grid created some.
                 if lsb != 0 || magnitude.length() > 127 {
                     return None;
                 }
                 integer(format, saturates, negative, magnitude)
             }
             _ => {
-                // The exact evaluator's sum of no magnitude is not negative.
+                // The exact evaluator's zero sums are not negative.
                 into.kind = if negative { NEGATIVE } else { 0 } | if magnitude == W::ZERO { ZERO } else { 0 };
                 into.wide = true;
                 into.magnitude = magnitude;
@@ -139,7 +140,7 @@ impl Adding {
         if is_last {
             return Some(());
         }
-        // Read back for the next.
+        // Reads the result back for the next node.
         let read = self.reader.read(bits);
         into.kind = read.kind;
         into.wide = false;
@@ -176,7 +177,8 @@ impl Adding {
         first.unwrap_or(rules.invalid)
     }
 
-    /// A NaN in the adder's output format: sign and payload kept, payload at the top of the fraction, quiet bit set.
+    /// A NaN in the adder's output format: keeps sign and payload, aligns the payload to the top of the fraction and
+    /// sets the quiet bit.
     pub(super) fn quieted(&self, from: Format, kind: u32, payload: u64) -> u64 {
         let (to, otherwise) = (self.format, self.rules.nan.invalid);
         let ieee = |format: Format| format.infinity(false).is_some();
@@ -222,7 +224,7 @@ impl Rounder {
                 return field << encoding.unread_bits | sign;
             }
         }
-        // What is beyond 126 bits counts as one that is lost.
+        // Bits beyond 126 count as one lost bit.
         let beyond = length.saturating_sub(126);
         let kept = magnitude >> beyond;
         let lost = u128::from(beyond > 0 && kept << beyond != magnitude);

@@ -1,4 +1,4 @@
-//! Results where a NaN or an infinity is among the terms.
+//! Results of nodes with a NaN or an infinity among their terms.
 
 use super::{
     compiled::{Compiled, Node, Room, UnpackedDot},
@@ -12,7 +12,7 @@ use crate::{
 };
 
 impl Compiled {
-    /// The result where a NaN or an infinity is among the terms.
+    /// Computes the result of a node with a NaN or an infinity among its terms.
     #[cold]
     #[inline(never)]
     pub(super) fn special<W: Word>(
@@ -59,7 +59,7 @@ impl Compiled {
                     };
                     if number.kind & NAN != 0 {
                         if number.wide {
-                            // An unrounded sum hands its causes on.
+                            // An unrounded sum passes its causes on.
                             let earlier = room.causes[usize::try_from(number.bits).unwrap_or(0)];
                             causes.operand = causes.operand.or(earlier.operand);
                             causes.value = causes.value.or(earlier.value);
@@ -91,7 +91,7 @@ impl Compiled {
                 return Some(Number { kind: NAN, bits, ..blank });
             };
             let bits = adder.nan_bits(&causes);
-            // The exact evaluator calls it a NaN whatever its bits say.
+            // The exact evaluator treats the result as a NaN whatever its bits are.
             let read = Reader::new(adder.format, false, false).read(bits);
             if read.kind & NAN == 0 {
                 return None;

@@ -8,7 +8,7 @@ use std::{
 
 use super::word::Word;
 
-/// Two's complement, the least significant digit first.
+/// Two's complement, least significant digit first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Wide<const DIGITS: usize>([u64; DIGITS]);
 
@@ -67,7 +67,7 @@ impl<const DIGITS: usize> Shl<u32> for Wide<DIGITS> {
         let mut shifted = [0; DIGITS];
         let mut lower = 0;
         for (slot, digit) in shifted.iter_mut().skip(digits).zip(self.0) {
-            // Two shifts, since none may be by 64.
+            // Two shifts, because a shift by 64 is not allowed.
             *slot = digit << bits | lower >> 1 >> (63 - bits);
             lower = digit;
         }
@@ -175,13 +175,13 @@ mod tests {
         if value < Short::ZERO { digits - (IBig::ONE << 192) } else { digits }
     }
 
-    /// Some digits of each kind: none, one, few bits, all of them.
+    /// Some digits of each kind: no bits, one, few, all of them.
     fn values() -> Vec<Short> {
         let digits = [0, 1, 0x8000_0000_0000_0000, 0x0123_4567_89ab_cdef, u64::MAX];
         let mut found = Vec::new();
         for low in digits {
             for middle in digits {
-                // Room for a sum.
+                // Leave room for a sum.
                 found.extend(digits.map(|high| Short::from_digits([low, middle, high]) >> 2));
             }
         }
@@ -211,7 +211,7 @@ mod tests {
         for x in values() {
             for by in [0, 1, 2, 63, 64, 65, 127, 128, 190, 191] {
                 assert_eq!(of(x >> by), of(x) >> by as usize, "{x:?} >> {by}");
-                // What is shifted out at the top is lost.
+                // Bits shifted out at the top are lost.
                 let kept = x << by >> by;
                 assert_eq!(kept == x, of(x << by) == of(x) << by as usize, "{x:?} << {by}");
             }

@@ -1,11 +1,11 @@
-//! Words that sums are held in, and terms and results in them.
+//! The words that hold sums, and terms and results in them.
 
 use crate::adder::Class;
 
-/// No exponent: that of a zero.
+/// The exponent of a zero: none.
 pub(super) const NONE: i32 = i32::MIN;
 
-/// A signed word that sums are held in.
+/// A signed word that holds sums.
 pub(super) trait Word:
     Copy
     + Ord
@@ -24,7 +24,7 @@ pub(super) trait Word:
     fn low_u128(self) -> u128;
     fn low_u64(self) -> u64;
     fn is_odd(self) -> bool;
-    /// With its lowest bit set.
+    /// The word with its lowest bit set.
     fn or_one(self) -> Self;
 }
 
@@ -46,7 +46,7 @@ macro_rules! word {
                 self * Self::from_u64(factor)
             }
 
-            /// How many bits a magnitude has.
+            /// The number of bits in a magnitude.
             #[inline(always)]
             fn length(self) -> u32 {
                 Self::BITS - self.leading_zeros()

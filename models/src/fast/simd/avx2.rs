@@ -9,7 +9,7 @@ use super::lanes::{LOW, Lanes, operations};
 pub(super) struct Avx2;
 
 // SAFETY of every block below: the trait's contract says that the processor has AVX2 and FMA, and that pointers are
-// good for eight elements.
+// valid for eight elements.
 #[allow(clippy::undocumented_unsafe_blocks)]
 impl Lanes for Avx2 {
     const WIDTH: usize = 8;
@@ -57,7 +57,7 @@ impl Lanes for Avx2 {
     }
     #[inline(always)]
     unsafe fn align(x: Self::F, t: Self::I) -> Self::I {
-        // Two factors, for 2^t alone may lie outside the range; see `aligning_in_halves`.
+        // Two factors, because 2^t alone may be out of range; see `aligning_in_halves`.
         unsafe {
             let half = _mm256_srai_epi32::<1>(t);
             let rest = _mm256_sub_epi32(t, half);
@@ -69,14 +69,14 @@ impl Lanes for Avx2 {
         unsafe {
             let magnitude = _mm256_abs_epi32(sum);
             let nearest = _mm256_cvtepi32_ps(magnitude);
-            // Where to nearest went up, one unit in the last place back.
+            // Where rounding to nearest went up, take one unit in the last place back.
             let down = _mm256_cmpgt_epi32(_mm256_cvttps_epi32(nearest), magnitude);
             let bits = _mm256_add_epi32(_mm256_castps_si256(nearest), down);
             let scaled = _mm256_add_epi32(bits, _mm256_slli_epi32::<23>(unit));
             let none = _mm256_cmpeq_epi32(sum, _mm256_setzero_si256());
             let sign = _mm256_and_si256(sum, _mm256_set1_epi32(i32::MIN));
             let subnormal = _mm256_cmpgt_epi32(_mm256_set1_epi32(0x0080_0000), scaled);
-            // 2^31 − 64 and more round to 2^31, which does not come back as an integer; −2^31 has no magnitude.
+            // 2^31 − 64 and more round to 2^31, which does not convert back to an integer; −2^31 has no magnitude.
             let huge = _mm256_cmpgt_epi32(magnitude, _mm256_set1_epi32(0x7fff_ff7f));
             let huge = _mm256_or_si256(huge, magnitude);
             let unknown = _mm256_or_si256(_mm256_andnot_si256(none, subnormal), huge);
@@ -90,7 +90,7 @@ impl Lanes for Avx2 {
             let magnitude = _mm256_abs_epi32(sum);
             let nearest = _mm256_cvtepi32_ps(magnitude);
             let back = _mm256_cvttps_epi32(nearest);
-            // To odd: toward zero, and the lowest bit set if anything was lost.
+            // Rounds to odd: toward zero, with the lowest bit set if anything was lost.
             let down = _mm256_cmpgt_epi32(back, magnitude);
             let kept = _mm256_cmpeq_epi32(back, magnitude);
             let lost = _mm256_andnot_si256(kept, _mm256_set1_epi32(1));

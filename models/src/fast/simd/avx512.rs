@@ -11,7 +11,7 @@ pub(super) struct Avx512;
 const TOWARD_ZERO: i32 = _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC;
 
 // SAFETY of every block below: the trait's contract says that the processor has these parts of AVX-512, and that
-// pointers are good for sixteen elements.
+// pointers are valid for sixteen elements.
 #[allow(clippy::undocumented_unsafe_blocks)]
 impl Lanes for Avx512 {
     const WIDTH: usize = 16;
@@ -53,7 +53,7 @@ impl Lanes for Avx512 {
     #[inline(always)]
     unsafe fn exponent<const LEAST: bool>(x: Self::F, least: Self::I) -> Self::I {
         unsafe {
-            // Of 0 it is −∞, which becomes the least integer.
+            // For 0 it is −∞, which becomes the lowest integer.
             let exponent = _mm512_cvttps_epi32(_mm512_getexp_ps(x));
             if LEAST {
                 let some = _mm512_cmpgt_epi32_mask(exponent, _mm512_set1_epi32(i32::MIN));
@@ -74,7 +74,7 @@ impl Lanes for Avx512 {
     #[inline(always)]
     unsafe fn round_to_f16(sum: Self::I, unit: Self::I) -> (Self::F, Self::I) {
         unsafe {
-            // To odd: toward zero, and the lowest bit set if anything was lost.
+            // Rounds to odd: toward zero, with the lowest bit set if anything was lost.
             let value = _mm512_cvt_roundepi32_ps::<TOWARD_ZERO>(sum);
             let lost = _mm512_cmpneq_epi32_mask(_mm512_cvttps_epi32(value), sum);
             let bits = _mm512_castps_si512(value);

@@ -2,93 +2,94 @@
 //!
 //! One block adds `L` exact products and the accumulator on one grid, `F` bits below the largest exponent, truncates
 //! each term in magnitude, and rounds the sum once. A term is `truncate(a · b · 2^(F − E))`: a product of two
-//! significands of at most 12 bits and its multiple by a power of two are exact in f32 wherever they matter, and the
-//! sum is of i32.
+//! significands of at most 12 bits and its multiple by a power of two are exact in f32 in every case that matters, and
+//! the sum is computed in i32.
 //!
 //! **Exponents.** The operands of a block are kept relative to an exponent of their row's or column's block, so that
-//! the largest is 0. What decides E is kept in a byte beside each: 0 for a zero, else 127 + max(relative exponent, −63).
-//! The largest sum M of two bytes then is below 128 if and only if every product is zero. At 192 and more, it comes from
-//! two operands of relative exponents above −63, so E is `M − 254` and the two base exponents. Between, some operand
-//! was clamped and the lane is left to the scalar evaluator. Formats of five exponent bits and fewer span at most 29
-//! powers of two, so their M is at least 254 − 58 = 196 and nothing needs to be checked.
+//! the largest is 0. The data that decides E is kept in a byte next to each operand: 0 for a zero, else 127 +
+//! max(relative exponent, −63). The largest sum M of two bytes is then below 128 if and only if every product is zero.
+//! If M is 192 or more, it comes from two operands with relative exponents above −63, so E is `M − 254` plus the two
+//! base exponents. In between, some operand was clamped and the lane is left to the scalar evaluator. Formats with at
+//! most five exponent bits span at most 29 powers of two, so their M is at least 254 − 58 = 196 and no check is needed.
 //!
-//! **Products.** With M ≥ 192 the largest product lies at or above 2^−62, relative. Any product that reaches the grid is
+//! **Products.** If M ≥ 192, the largest product lies at or above 2^−62, relative. Any product that reaches the grid is
 //! at least 2^(−62−F−2) ≥ 2^−89, far from where f32 underflows; one that underflows is below 2^−126 times the scale of
-//! at most 2^(F+62) ≤ 2^87, so it counts as 0 either way. Where M < 128, products are 0 and the scale only has to be
+//! at most 2^(F+62) ≤ 2^87, so it counts as 0 either way. If M < 128, products are 0 and the scale only has to be
 //! finite.
 //!
 //! **Width of the sum.** Significands are at most 2 − 2^−q, q ≤ 10, so a truncated product is below 4·2^F·(1 − 2^−11)².
-//! Sixteen of them at F = 25 are below 2^31·(1 − 2^−11)² and fit an i32; the accumulator, below 2^(F+1), may not fit
-//! beside them. A block is therefore added in parts of at most `31 − F − 2` bits of products, the parts and the
-//! accumulator are added with a check for overflow (`CHECK`), and a lane that overflows is left to the scalar evaluator.
-//! For F = 25 and L ≤ 8, F = 24 and L ≤ 16, F = 23 and L ≤ 32, or F = 13, (4·L + 2)·2^F < 2^31 and there is no check.
+//! Sixteen of them at F = 25 are below 2^31·(1 − 2^−11)² and fit an i32; the accumulator, below 2^(F+1), may not fit in
+//! addition to them. A block is therefore added in parts of at most `31 − F − 2` bits of products, the parts and the
+//! accumulator are added with a check for overflow (`CHECK`), and a lane that overflows is left to the scalar
+//! evaluator. For F = 25 and L ≤ 8, F = 24 and L ≤ 16, F = 23 and L ≤ 32, or F = 13, (4·L + 2)·2^F < 2^31 and no check
+//! is needed.
 //!
 //! **Range.** A lane whose E ever exceeds 119 is left to the scalar evaluator: below that, a sum of 2^31 units is below
 //! 2^128 for every F ≥ 23, and a sum of 4·L + 2 is for F = 13. So an accumulator is never infinite or NaN here. Results
-//! below the normal range are exact in AVX-512, whose scaling rounds toward zero; elsewhere they are left as well.
+//! below the normal range are exact in AVX-512, whose scaling rounds toward zero; on other paths they are left as well.
 //!
-//! **Aligning in halves.** Where 2^t may lie outside f32, t is split into two factors. The first product can underflow
-//! only if the second is below 1 as well and the result therefore far below 1; it can be rounded but not to 1.
+//! **Aligning in halves.** If 2^t may lie outside f32, t is split into two factors. The first product can underflow
+//! only if the second factor is below 1 as well and the result therefore far below 1; it can be rounded, but not to 1.
 
 use super::lanes::{LOW, Lanes};
 
-/// What follows a chain.
+/// The step after a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Join {
-    /// Nothing: the chain began with c.
+    /// None: the chain began with c.
     Nothing,
-    /// It began with +0, and c is added to its result, to nearest even.
+    /// Adds c to the result, to nearest even: the chain began with +0.
     AddC,
 }
 
-/// The numbers of a chain.
+/// The parameters of a chain.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Chain {
-    /// Products in a block.
+    /// The number of products in a block.
     pub len: usize,
-    /// Products that are added without a check for overflow.
+    /// The number of products that are added without a check for overflow.
     pub part: usize,
     pub fraction_bits: i32,
     pub floor: i32,
-    /// Blocks in one operation.
+    /// The number of blocks in one operation.
     pub blocks: usize,
     pub join: Join,
-    /// The bits of an f32 result that are kept.
+    /// The bits kept of an f32 result.
     pub mask: i32,
-    /// The smallest normal exponent of c, and of d.
+    /// The smallest normal exponents of c and of d.
     pub least: (i32, i32),
-    /// `true`: results are f16.
+    /// Whether results are f16.
     pub half: bool,
-    /// Whether base exponents differ from block to block; else `base` is the sum of both.
+    /// Whether base exponents differ from block to block. If not, `base` is the sum of both.
     pub wide: bool,
     pub base: i32,
 }
 
-/// Some rows through some whole operations, for the columns of one panel.
+/// Several rows through several whole operations, for the columns of one panel.
 pub(super) struct Task<'a> {
     pub chain: &'a Chain,
-    /// Operations.
+    /// The number of operations.
     pub steps: usize,
     /// Whether these operations are the first ones.
     pub first: bool,
     pub rows: usize,
-    /// Values, codes and base exponents of A: from one row to the next these many elements.
+    /// Values, codes and base exponents of A. The strides are the numbers of elements from one row to the next.
     pub a: (*const f32, *const u32, *const i32),
     pub a_stride: usize,
     pub a_base_stride: usize,
-    /// Values, codes and base exponents of B: rows of one panel's columns.
+    /// Values, codes and base exponents of B, in rows of one panel's columns.
     pub b: (*const f32, *const u8, *const i32),
-    /// Columns of the panel.
+    /// The number of columns in the panel.
     pub panel: usize,
     /// Accumulators, `rows × panel`.
     pub accumulators: *mut f32,
-    /// A bit for each column that is left to the scalar evaluator, a word for each row.
+    /// A word for each row, with a bit for each column that is left to the scalar evaluator.
     pub left: *mut u64,
 }
 
 /// # Safety
-/// The processor has the instructions of `V`; the task's pointers are good for what it says; `NG · WIDTH` divides the
-/// panel.
+/// The processor has the instructions of `V`; the task's pointers are valid for the extents it states; `NG · WIDTH`
+/// divides the panel.
 #[inline(always)]
 pub(super) unsafe fn run<V: Lanes, const NG: usize, const HALF: bool, const WIDE: bool, const CHECK: bool>(
     task: &Task<'_>,
@@ -98,7 +99,7 @@ pub(super) unsafe fn run<V: Lanes, const NG: usize, const HALF: bool, const WIDE
     debug_assert!(per_row <= task.a_stride || task.rows <= 1);
     for from in (0..task.panel).step_by(columns) {
         for row in 0..task.rows {
-            // SAFETY: the caller's.
+            // SAFETY: upheld by the caller.
             unsafe { one_row::<V, NG, HALF, WIDE, CHECK>(task, row, from) };
         }
     }
@@ -112,7 +113,7 @@ unsafe fn one_row<V: Lanes, const NG: usize, const HALF: bool, const WIDE: bool,
 ) {
     let chain = task.chain;
     let len = chain.len;
-    // SAFETY: rows and columns are within what the task says; the instructions are there.
+    // SAFETY: rows and columns are within the bounds of the task; the processor has the instructions.
     unsafe {
         let mut a_values = task.a.0.add(row * task.a_stride);
         let mut a_codes = task.a.1.add(row * task.a_stride);
@@ -138,7 +139,7 @@ unsafe fn one_row<V: Lanes, const NG: usize, const HALF: bool, const WIDE: bool,
         for _ in 0..task.steps {
             if chain.join == Join::AddC {
                 for g in 0..NG {
-                    // c does not come near the chain; that it is in range is checked here.
+                    // c does not take part in the chain, so its range is checked here.
                     let magnitude = V::and(V::bits(acc[g]), V::splat_i(i32::MAX));
                     flags[g] = V::or(flags[g], V::greater(magnitude, V::splat_i(0x7b00_0000)));
                     saved[g] = acc[g];
@@ -211,7 +212,7 @@ unsafe fn one_row<V: Lanes, const NG: usize, const HALF: bool, const WIDE: bool,
                     flags[g] = V::or(flags[g], unknown);
                     acc[g] = if HALF { value } else { V::from_bits(V::and(V::bits(value), mask)) };
                     if !HALF && (WIDE || chain.mask != -1) {
-                        // A negative sum that underflows, or whose bits are all cut, is +0 as well.
+                        // A negative sum that underflows, or all of whose bits are cut, is +0 as well.
                         acc[g] = V::add_f(acc[g], V::splat_f(0.0));
                     }
                 }

@@ -1,6 +1,6 @@
-//! The kernel of chains of fused multiply-adds of f64, columns in lanes.
+//! The kernel of chains of f64 fused multiply-adds, columns in lanes.
 //!
-//! A result that is NaN or infinite is left to the scalar evaluator; an intermediate one stays what it is.
+//! A result that is NaN or infinite is left to the scalar evaluator; an intermediate one propagates to the result.
 // Only x86-64 has such a path so far.
 #![cfg_attr(not(target_arch = "x86_64"), allow(dead_code, unused_unsafe, unused_variables))]
 
@@ -8,7 +8,7 @@ use mxprobe_api::Rounding;
 
 use crate::fast::path::Path;
 
-/// Some rows through some products, for the columns of one panel.
+/// Several rows through several products, for the columns of one panel.
 pub(super) struct Doubles {
     pub products: usize,
     pub rows: usize,
@@ -21,9 +21,9 @@ pub(super) struct Doubles {
 }
 
 /// # Safety
-/// The processor has the instructions of `path`, and the task's pointers are good for what it says.
+/// The processor has the instructions of `path`, and the task's pointers are valid for the extents it states.
 pub(super) unsafe fn run(path: Path, rounding: Rounding, task: &Doubles) {
-    // SAFETY: the caller's.
+    // SAFETY: upheld by the caller.
     unsafe {
         match (path, rounding) {
             #[cfg(target_arch = "x86_64")]
@@ -41,18 +41,18 @@ pub(super) unsafe fn run(path: Path, rounding: Rounding, task: &Doubles) {
     }
 }
 
-/// A bit for each column whose result is NaN or infinite.
+/// Sets a bit for each column whose result is NaN or infinite.
 ///
 /// # Safety
-/// The task's pointers are good, and `row` is one of its rows.
+/// The task's pointers are valid, and `row` is one of its rows.
 unsafe fn leave_specials(task: &Doubles, row: usize) {
     let mut left = 0;
     for column in 0..task.panel {
-        // SAFETY: the caller's.
+        // SAFETY: upheld by the caller.
         let value = unsafe { *task.accumulators.add(row * task.panel + column) };
         left |= u64::from(!value.is_finite()) << column;
     }
-    // SAFETY: the caller's.
+    // SAFETY: upheld by the caller.
     unsafe { *task.left.add(row) |= left };
 }
 
@@ -68,12 +68,12 @@ mod x86 {
     pub(super) const UP: i32 = _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC;
 
     /// # Safety
-    /// The task's pointers are good; a panel is a multiple of 16.
+    /// The task's pointers are valid; a panel is a multiple of 16.
     #[target_feature(enable = "avx512f")]
     pub(super) unsafe fn avx512<const ROUNDING: i32>(task: &Doubles) {
         for row in 0..task.rows {
             for from in (0..task.panel).step_by(16) {
-                // SAFETY: rows, columns and products are within what the task says.
+                // SAFETY: rows, columns and products are within the bounds of the task.
                 unsafe {
                     let to = task.accumulators.add(row * task.panel + from);
                     let mut acc = [_mm512_loadu_pd(to), _mm512_loadu_pd(to.add(8))];
@@ -93,12 +93,12 @@ mod x86 {
     }
 
     /// # Safety
-    /// The task's pointers are good; a panel is a multiple of 16.
+    /// The task's pointers are valid; a panel is a multiple of 16.
     #[target_feature(enable = "avx2,fma")]
     pub(super) unsafe fn avx2(task: &Doubles) {
         for row in 0..task.rows {
             for from in (0..task.panel).step_by(16) {
-                // SAFETY: rows, columns and products are within what the task says.
+                // SAFETY: rows, columns and products are within the bounds of the task.
                 unsafe {
                     let to = task.accumulators.add(row * task.panel + from);
                     let mut acc = [_mm256_setzero_pd(); 4];

@@ -1,4 +1,4 @@
-//! Lanes whose f32 and i32 are also reached as two halves of f64, and what sums on grids need of them.
+//! Lanes whose f32 and i32 are also available as two half vectors of f64, and their operations for sums on grids.
 
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
@@ -7,9 +7,9 @@ use super::lanes::Lanes;
 #[cfg(target_arch = "x86_64")]
 use super::{avx2::Avx2, avx512::Avx512, lanes::operations};
 
-/// The operations of sums on grids. The contract is that of [`Lanes`].
+/// The operations for sums on grids. The contract is that of [`Lanes`].
 pub(super) trait Halves: Lanes {
-    /// Half as many f64.
+    /// A vector of half as many f64.
     type D: Copy;
 
     /// The bits 23 and up of a word that is not negative.
@@ -18,17 +18,17 @@ pub(super) trait Halves: Lanes {
     unsafe fn biased_power(x: Self::I) -> Self::F;
     /// −1 where x is negative, else 0.
     unsafe fn sign(x: Self::I) -> Self::I;
-    /// `x · 2^−by` rounded down; by 32 and more, or below 0, counts as 31.
+    /// `x · 2^−by` rounded down; a `by` of 32 or more, or below 0, counts as 31.
     unsafe fn shift_down(x: Self::I, by: Self::I) -> Self::I;
-    /// `x · 2^t` to nearest, exact where it is a normal number; t from −254 to 254.
+    /// `x · 2^t` to nearest, exact if the result is normal; t from −254 to 254.
     unsafe fn scaled(x: Self::F, t: Self::I) -> Self::F;
-    /// Rounded down; anything where the value does not fit.
+    /// Rounds down; unspecified if the value does not fit.
     unsafe fn floor_to_int(x: Self::F) -> Self::I;
     /// −1 where x = y, else 0.
     unsafe fn equal(x: Self::I, y: Self::I) -> Self::I;
     /// Whether x > y in any lane.
     unsafe fn any_greater(x: Self::I, y: Self::I) -> bool;
-    /// To nearest even.
+    /// Rounds to nearest even.
     unsafe fn to_float(x: Self::I) -> Self::F;
     unsafe fn widen(x: Self::F) -> [Self::D; 2];
     unsafe fn widen_int(x: Self::I) -> [Self::D; 2];
@@ -38,25 +38,25 @@ pub(super) trait Halves: Lanes {
     unsafe fn mul_d(x: Self::D, y: Self::D) -> Self::D;
     unsafe fn add_d(x: Self::D, y: Self::D) -> Self::D;
     unsafe fn sub_d(x: Self::D, y: Self::D) -> Self::D;
-    /// The bits of both.
+    /// The bitwise or.
     unsafe fn or_d(x: Self::D, y: Self::D) -> Self::D;
-    /// All bits set where x is not 0, else none.
+    /// All bits set where x is not 0, else no bits.
     unsafe fn nonzero(x: Self::D) -> Self::D;
-    /// x where the mask's lanes have all bits set, y where they have none.
+    /// x where the mask's lanes have all bits set, y where they have no bits set.
     unsafe fn select_d(mask: Self::D, x: Self::D, y: Self::D) -> Self::D;
     unsafe fn any_nonzero(x: Self::D) -> bool;
-    /// `sum + error` to odd, where `sum` is what it is to nearest.
+    /// `sum + error` rounded to odd, where `sum` is that sum rounded to nearest.
     unsafe fn to_odd(sum: Self::D, error: Self::D) -> Self::D;
     unsafe fn max_d(x: Self::D, y: Self::D) -> Self::D;
     unsafe fn floor_d(x: Self::D) -> Self::D;
     unsafe fn truncate_d(x: Self::D) -> Self::D;
     /// The power of two at the leading one of a normal number's magnitude; 0 for 0.
     unsafe fn leading_power(x: Self::D) -> Self::D;
-    /// `1 / x` of a power of two.
+    /// `1 / x` for a power of two.
     unsafe fn reciprocal(x: Self::D) -> Self::D;
-    /// To nearest even.
+    /// Rounds to nearest even.
     unsafe fn narrow(x: [Self::D; 2]) -> Self::F;
-    /// Toward zero; what is too large becomes the largest number.
+    /// Rounds toward zero; values that are too large become the largest number.
     unsafe fn narrow_toward_zero(x: [Self::D; 2]) -> Self::F;
 }
 
@@ -190,7 +190,7 @@ impl Halves for Avx2 {
     }
 }
 
-/// Toward zero, by cutting to what f32 has: 24 bits, or whole units of 2^−149.
+/// Rounds toward zero, by cutting to the precision of f32: 24 bits, or whole units of 2^−149.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 #[allow(unused_unsafe)]

@@ -1,8 +1,8 @@
-//! The kernel of integer sums, columns in lanes: two products an instruction.
+//! The kernel of integer sums, columns in lanes: two products per instruction.
 
 use super::{Job, lanes::Lanes};
 
-/// Some rows through some operations, for the columns of one panel; words hold two factors of 16 bits.
+/// Several rows through several operations, for the columns of one panel; words hold two factors of 16 bits.
 pub(super) struct Integers {
     pub pairs: usize,
     pub saturates: bool,
@@ -20,7 +20,7 @@ impl Job for Integers {
     unsafe fn run<V: Lanes, const NG: usize>(&self) {
         for from in (0..self.panel).step_by(NG * V::WIDTH) {
             for row in 0..self.rows {
-                // SAFETY: the caller's; rows, columns and pairs are within what the task says.
+                // SAFETY: upheld by the caller; rows, columns and pairs are within the bounds of the task.
                 unsafe {
                     let mut a = self.a.add(row * self.a_stride);
                     let mut b = self.b.add(from);
@@ -58,7 +58,7 @@ impl Job for Integers {
 
 #[inline(always)]
 unsafe fn clamped_sum<V: Lanes>(x: V::I, y: V::I) -> V::I {
-    // SAFETY: the caller's.
+    // SAFETY: upheld by the caller.
     unsafe {
         let sum = V::add(x, y);
         let zero = V::splat_i(0);

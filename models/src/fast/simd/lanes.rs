@@ -1,13 +1,13 @@
-//! The few vector operations that the kernels are made of, and their portable form.
+//! The vector operations from which the kernels are built, and their portable form.
 
-/// `exponent` of a zero: below every other.
+/// The `exponent` of a zero: below every other.
 pub(super) const LOW: i32 = -5000;
 
 /// Vectors of f32 and i32 of one width.
 ///
 /// # Safety
-/// Every method may be called only where the processor has the instructions of the implementation. Pointers must be
-/// good for `WIDTH` elements, unless it says otherwise.
+/// Methods may be called only if the processor has the instructions of the implementation. Pointers must be valid for
+/// `WIDTH` elements, unless a method says otherwise.
 pub(super) trait Lanes: Copy {
     const WIDTH: usize;
     type F: Copy;
@@ -21,9 +21,9 @@ pub(super) trait Lanes: Copy {
     unsafe fn splat_i(value: i32) -> Self::I;
     unsafe fn mul(x: Self::F, y: Self::F) -> Self::F;
     unsafe fn add_f(x: Self::F, y: Self::F) -> Self::F;
-    /// `x · y + z`, rounded once; portably twice, which is the same where the product is exact.
+    /// `x · y + z`, rounded once. The portable form rounds twice, which is the same if the product is exact.
     unsafe fn fma(x: Self::F, y: Self::F, z: Self::F) -> Self::F;
-    /// The sum of the products of the low and of the high 16 bits, signed; it wraps.
+    /// The sum of the products of the low and of the high 16 bits, signed and wrapping.
     unsafe fn pairs(x: Self::I, y: Self::I) -> Self::I;
     unsafe fn add(x: Self::I, y: Self::I) -> Self::I;
     unsafe fn sub(x: Self::I, y: Self::I) -> Self::I;
@@ -39,35 +39,35 @@ pub(super) trait Lanes: Copy {
     unsafe fn select(mask: Self::I, x: Self::I, y: Self::I) -> Self::I;
     unsafe fn bits(x: Self::F) -> Self::I;
     unsafe fn from_bits(x: Self::I) -> Self::F;
-    /// Toward zero; anything where the value does not fit.
+    /// Rounds toward zero; unspecified if the value does not fit.
     unsafe fn truncate(x: Self::F) -> Self::I;
     /// `2^x` for x from −127, which gives 0, to 127.
     unsafe fn power(x: Self::I) -> Self::F;
-    /// The exponent of the leading one, at least `least`; `LOW` or less where x is 0. `LEAST` is false where `least`
+    /// The exponent of the leading one, at least `least`; `LOW` or less where x is 0. `LEAST` is false if `least`
     /// cannot matter.
     unsafe fn exponent<const LEAST: bool>(x: Self::F, least: Self::I) -> Self::I;
-    /// `x · 2^t` toward zero.
+    /// `x · 2^t` rounded toward zero.
     unsafe fn align(x: Self::F, t: Self::I) -> Self::I;
-    /// `sum · 2^unit` toward zero, and −1 in lanes where it could not be told.
+    /// `sum · 2^unit` rounded toward zero, and −1 in lanes whose result is unknown.
     unsafe fn round_toward_zero(sum: Self::I, unit: Self::I) -> (Self::F, Self::I);
-    /// `sum · 2^unit` to nearest even as an f16, a zero without sign; and −1 in lanes where it is infinite.
+    /// `sum · 2^unit` rounded to nearest even as an f16, with zeros unsigned; and −1 in lanes where it is infinite.
     unsafe fn round_to_f16(sum: Self::I, unit: Self::I) -> (Self::F, Self::I);
-    /// To nearest even as an f16; and −1 in lanes where it is infinite.
+    /// Rounds to nearest even as an f16; and −1 in lanes where the result is infinite.
     unsafe fn narrow_to_f16(x: Self::F) -> (Self::F, Self::I);
-    /// The largest sum of a code of A and one of B over `len` products, by column. A's codes are four equal bytes each,
-    /// B's stand `stride` bytes apart and are good for `NG · WIDTH` bytes.
+    /// The largest sum of a code of A and one of B over `len` products, by column. A's codes are four equal bytes each;
+    /// B's are `stride` bytes apart and valid for `NG · WIDTH` bytes.
     unsafe fn widest<const NG: usize>(a: *const u32, b: *const u8, stride: usize, len: usize) -> [Self::I; NG];
 
     #[inline(always)]
     unsafe fn negative_lanes(x: Self::I) -> u64 {
         let mut lanes = [0i32; 16];
-        // SAFETY: no implementation has more than sixteen lanes; the rest is the caller's contract.
+        // SAFETY: no implementation has more than sixteen lanes; the rest is upheld by the caller.
         unsafe { Self::store_i(lanes.as_mut_ptr(), x) };
         lanes.iter().enumerate().fold(0, |mask, (lane, value)| mask | u64::from(*value < 0) << lane)
     }
 }
 
-/// Operations in a line or a few. What is asked of the processor and of pointers is what [`Lanes`] says.
+/// Defines short operations. Their requirements on the processor and on pointers are those of [`Lanes`].
 macro_rules! operations {
     ($($name:ident($($x:ident: $type:ty),*) -> $out:ty { $($body:tt)* })*) => {
         $(#[inline(always)]
@@ -79,7 +79,7 @@ macro_rules! operations {
 }
 pub(super) use operations;
 
-/// Sixteen lanes in arrays: what the compiler makes of them.
+/// Sixteen lanes in arrays, which the compiler vectorises.
 #[derive(Clone, Copy)]
 pub(super) struct Portable;
 
@@ -111,7 +111,7 @@ impl Lanes for Portable {
 
     #[inline(always)]
     unsafe fn load_f(from: *const f32) -> Self::F {
-        // SAFETY: good for sixteen elements by contract; the array has the alignment of its element.
+        // SAFETY: valid for sixteen elements by contract; the array has the alignment of its element.
         unsafe { from.cast::<[f32; N]>().read() }
     }
     #[inline(always)]
@@ -181,7 +181,7 @@ impl Lanes for Portable {
             use std::arch::x86_64::{_mm_cvttps_epi32, _mm_loadu_ps, _mm_storeu_si128};
             let mut out = [0; N];
             for part in (0..N).step_by(4) {
-                // SAFETY: SSE2 belongs to the target; four elements from `part` on are within the arrays.
+                // SAFETY: SSE2 is part of the target; four elements from `part` on are within the arrays.
                 unsafe {
                     let four = _mm_loadu_ps(x.as_ptr().add(part));
                     _mm_storeu_si128(out.as_mut_ptr().add(part).cast(), _mm_cvttps_epi32(four));
@@ -205,20 +205,20 @@ impl Lanes for Portable {
     unsafe fn align(x: Self::F, t: Self::I) -> Self::I {
         let half = map(t, |t| t >> 1);
         let rest = map2(t, half, |t, half| t - half);
-        // SAFETY: nothing is asked of the processor; see `aligning_in_halves`.
+        // SAFETY: no instructions beyond the baseline are needed; see `aligning_in_halves`.
         unsafe { Self::truncate(Self::mul(Self::mul(x, Self::power(half)), Self::power(rest))) }
     }
     #[inline(always)]
     unsafe fn round_toward_zero(sum: Self::I, unit: Self::I) -> (Self::F, Self::I) {
         let magnitude = map(sum, |sum| sum.wrapping_abs());
         let nearest = map(magnitude, |magnitude| magnitude as f32);
-        // SAFETY: nothing is asked of the processor.
+        // SAFETY: no instructions beyond the baseline are needed.
         let back = unsafe { Self::truncate(nearest) };
         let mut out = [0.0; N];
         let mut unknown = [0; N];
         for lane in 0..N {
-            // Where to nearest went up, one unit in the last place back. 2^31 − 64 and more round to 2^31, which does
-            // not come back as an integer.
+            // Where rounding to nearest went up, take one unit in the last place back. 2^31 − 64 and more round to
+            // 2^31, which does not convert back to an integer.
             let down = -i32::from(back[lane] > magnitude[lane]);
             let bits = nearest[lane].to_bits().cast_signed() + down;
             let scaled = bits.wrapping_add(unit[lane] << 23);
@@ -235,12 +235,12 @@ impl Lanes for Portable {
     unsafe fn round_to_f16(sum: Self::I, unit: Self::I) -> (Self::F, Self::I) {
         let magnitude = map(sum, |sum| sum.wrapping_abs());
         let nearest = map(magnitude, |magnitude| magnitude as f32);
-        // SAFETY: nothing is asked of the processor.
+        // SAFETY: no instructions beyond the baseline are needed.
         let back = unsafe { Self::truncate(nearest) };
         let mut odd = [0.0; N];
         let mut unknown = [0; N];
         for lane in 0..N {
-            // To odd: toward zero, and the lowest bit set if anything was lost.
+            // Rounds to odd: toward zero, with the lowest bit set if anything was lost.
             let down = -i32::from(back[lane] > magnitude[lane]);
             let lost = i32::from(back[lane] != magnitude[lane]);
             let bits = (nearest[lane].to_bits().cast_signed() + down) | lost;
@@ -248,7 +248,7 @@ impl Lanes for Portable {
             unknown[lane] = -i32::from(magnitude[lane] > 0x7fff_ff7f) | (magnitude[lane] >> 31);
             odd[lane] = f32::from_bits((bits.wrapping_add(unit[lane] << 23) & some).cast_unsigned());
         }
-        // SAFETY: nothing is asked of the processor.
+        // SAFETY: no instructions beyond the baseline are needed.
         let (rounded, infinite) = unsafe { Self::narrow_to_f16(odd) };
         let mut out = [0.0; N];
         for lane in 0..N {
@@ -280,7 +280,7 @@ impl Lanes for Portable {
         for (group, out) in out.iter_mut().enumerate() {
             let mut most = [0u8; N];
             for k in 0..len {
-                // SAFETY: good for `len` codes and `NG · WIDTH` bytes by contract.
+                // SAFETY: valid for `len` codes and `NG · WIDTH` bytes by contract.
                 let (code, codes) =
                     unsafe { (*a.add(k) as u8, b.add(k * stride + group * N).cast::<[u8; N]>().read()) };
                 for lane in 0..N {

@@ -1,6 +1,6 @@
-//! The kernels whose lanes are columns, and their dispatch to what the processor has.
+//! The kernels whose lanes are columns, and their dispatch to the processor's instructions.
 //!
-//! The one place with `unsafe`: pointers into packed matrices, and instructions that are looked for at run time.
+//! The only module with `unsafe`: pointers into packed matrices, and instructions that are detected at run time.
 #![allow(unsafe_code, clippy::needless_range_loop)]
 
 #[cfg(target_arch = "x86_64")]
@@ -32,7 +32,7 @@ use super::{
 use chain::Task;
 use lanes::{Lanes, Portable};
 
-/// Columns in a panel of B, the widest and the narrowest.
+/// The number of columns in a panel of B, for the widest and the narrowest panel.
 pub(super) const WIDE_PANEL: usize = 64;
 pub(super) const NARROW_PANEL: usize = 16;
 
@@ -57,18 +57,18 @@ pub(super) fn fastest() -> Path {
     Path::Portable
 }
 
-/// Rows of A, made ready for a chain.
+/// Rows of A, packed for a chain.
 #[derive(Debug, Default)]
 pub(super) struct PackedA {
     pub values: Vec<f32>,
     pub codes: Vec<u32>,
     pub bases: Vec<i32>,
-    /// Elements of a row, and blocks of one.
+    /// The number of elements in a row, and of blocks in it.
     pub k: usize,
     pub blocks: usize,
 }
 
-/// A panel of B, made ready for a chain: `k × panel`.
+/// A panel of B, packed for a chain: `k × panel`.
 #[derive(Debug, Default)]
 pub(super) struct PackedB {
     pub values: Vec<f32>,
@@ -87,24 +87,24 @@ pub(super) struct Packed<T> {
     pub panel: usize,
 }
 
-/// What a kernel runs at a time.
+/// The work of one kernel call.
 pub(super) struct Piece<'a, A, B, T> {
     pub path: Path,
-    /// Packed rows of A, and the first of them that is taken.
+    /// Packed rows of A, and the first row to take.
     pub a: &'a A,
     pub row: usize,
     /// A packed panel of B.
     pub b: &'a B,
-    /// Operations along k.
+    /// The range of operations along k.
     pub steps: std::ops::Range<usize>,
-    /// A row of the panel after another: c at first, d at last.
+    /// The accumulators, in rows of the panel: c on entry, d on return.
     pub accumulators: &'a mut [T],
-    /// A word for each row gets a bit for each column whose result is not to be used.
+    /// A word for each row, which gets a bit for each column whose result must not be used.
     pub left: &'a mut [u64],
 }
 
-/// Pointers to rows of A from `row` on and to a panel of B, both from word `from` on; they are good up to word `to` and
-/// for `rows` rows.
+/// Pointers to rows of A from `row` on and to a panel of B, both from word `from` on. They are valid up to word `to`
+/// and for `rows` rows.
 fn operands<T>(
     (a, row, rows): (&Packed<T>, usize, usize),
     b: &Packed<T>,
@@ -116,21 +116,21 @@ fn operands<T>(
     (a.values[row * a.k + from..].as_ptr(), b.values[from * b.panel..].as_ptr())
 }
 
-/// A task that a kernel does in lanes of any kind.
+/// A task that a kernel can perform in lanes of any kind.
 trait Job {
     /// # Safety
-    /// The processor has the instructions of `V`, and the job's pointers are good.
+    /// The processor has the instructions of `V`, and the job's pointers are valid.
     unsafe fn run<V: Lanes, const NG: usize>(&self);
 }
 
-/// Does a job on `path`.
+/// Runs a job on `path`.
 ///
 /// # Safety
-/// The job's pointers are good.
+/// The job's pointers are valid.
 #[cfg_attr(not(target_arch = "x86_64"), allow(unused_variables))]
 unsafe fn dispatch(path: Path, panel: usize, job: &impl Job) {
     assert!(path <= fastest());
-    // SAFETY: the processor has the instructions, as just asserted; the rest is the caller's.
+    // SAFETY: the processor has the instructions, as just asserted; the rest is upheld by the caller.
     unsafe {
         match path {
             #[cfg(target_arch = "x86_64")]
@@ -149,7 +149,7 @@ unsafe fn dispatch(path: Path, panel: usize, job: &impl Job) {
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
 unsafe fn avx512<const NG: usize>(job: &impl Job) {
-    // SAFETY: this function's features, and its caller's.
+    // SAFETY: this function's features; the rest is upheld by its caller.
     unsafe { job.run::<avx512::Avx512, NG>() }
 }
 
@@ -165,7 +165,7 @@ unsafe fn avx2<const NG: usize>(job: &impl Job) {
 pub(super) struct Split {
     words: [Vec<i32>; 3],
     scales: [Vec<i32>; 3],
-    /// Elements of a row or a column, and its scales.
+    /// The number of elements in a row or a column, and of its scales.
     pub k: usize,
     pub blocks: usize,
     pub panel: usize,
@@ -186,7 +186,7 @@ impl Split {
     }
 }
 
-/// Runs rows of A through operations of a panel of B, by sums on grids.
+/// Runs rows of A through operations with a panel of B, by sums on grids.
 pub(super) fn run_sums(nodes: &[SumNode], context: &Context, piece: Piece<'_, Split, Split, f32>) {
     let Piece { path, a, row, b, steps, accumulators, left } = piece;
     let rows = left.len();
@@ -232,7 +232,7 @@ pub(super) fn run_sums(nodes: &[SumNode], context: &Context, piece: Piece<'_, Sp
     unsafe { dispatch(path, b.panel, &task) }
 }
 
-/// Runs rows of A through operations of a panel of B, by the processor's own arithmetic.
+/// Runs rows of A through operations with a panel of B, by the processor's own arithmetic.
 pub(super) fn run_tree(nodes: &[Step], len: usize, flush_c: Flush, piece: Piece<'_, Packed<f32>, Packed<f32>, f32>) {
     let Piece { path, a, row, b, steps, accumulators, left } = piece;
     let rows = left.len();
@@ -266,7 +266,7 @@ pub(super) fn run_tree(nodes: &[Step], len: usize, flush_c: Flush, piece: Piece<
     unsafe { dispatch(path, b.panel, &job) }
 }
 
-/// Runs rows of A through operations of a panel of B, `pairs` words of two 16-bit factors an operation.
+/// Runs rows of A through operations with a panel of B, with `pairs` words of two 16-bit factors per operation.
 pub(super) fn run_integers(pairs: usize, saturates: bool, piece: Piece<'_, Packed<u32>, Packed<u32>, i32>) {
     let Piece { path, a, row, b, steps, accumulators, .. } = piece;
     let rows = accumulators.len() / b.panel;
@@ -286,7 +286,7 @@ pub(super) fn run_integers(pairs: usize, saturates: bool, piece: Piece<'_, Packe
     unsafe { dispatch(path, b.panel, &job) }
 }
 
-/// Runs rows of A through operations of a panel of B, `len` fused multiply-adds each.
+/// Runs rows of A through operations with a panel of B, with `len` fused multiply-adds each.
 pub(super) fn run_doubles(rounding: Rounding, len: usize, piece: Piece<'_, Packed<f64>, Packed<f64>, f64>) {
     let Piece { path, a, row, b, steps, accumulators, left } = piece;
     let rows = left.len();
@@ -307,7 +307,7 @@ pub(super) fn run_doubles(rounding: Rounding, len: usize, piece: Piece<'_, Packe
     unsafe { double::run(path, rounding, &task) }
 }
 
-/// Runs rows of A through operations of a panel of B, by one chain of additions.
+/// Runs rows of A through operations with a panel of B, by one chain of additions.
 pub(super) fn run_chain(chain: &Chain, piece: Piece<'_, PackedA, PackedB, f32>) {
     let Piece { path, a, row, b, steps, accumulators, left } = piece;
     let rows = left.len();
@@ -353,7 +353,7 @@ impl Job for Task<'_> {
     #[inline(always)]
     unsafe fn run<V: Lanes, const NG: usize>(&self) {
         let check = !self.chain.fits_without_check();
-        // SAFETY: the caller's.
+        // SAFETY: upheld by the caller.
         unsafe {
             match (self.chain.half, self.chain.wide, check) {
                 (false, false, false) => chain::run::<V, NG, false, false, false>(self),
@@ -369,7 +369,7 @@ impl Job for Task<'_> {
 }
 
 impl Chain {
-    /// The most products of a part that no sum overflows: `4 · part · 2^F ≤ 2^31`.
+    /// The largest part that no sum overflows: `4 · part · 2^F ≤ 2^31`.
     pub(super) fn largest_part(fraction_bits: i32) -> usize {
         1 << (29 - fraction_bits)
     }

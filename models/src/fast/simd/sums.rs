@@ -1,10 +1,10 @@
 //! The kernel of sums on grids, columns in lanes of 64 bits.
 //!
 //! It follows the exact evaluator term by term, eight columns at a time; loops over eight lanes become vector
-//! instructions where they are compiled for a processor that shifts each lane by its own count. The plan says that no
-//! sum is wider than 51 bits, so a leading one is found in an f64 that holds the magnitude exactly. Results that are
-//! subnormal where those are flushed, beyond the range, or with a product of 2^127 and more where that matters, are left
-//! to the scalar evaluator.
+//! instructions if they are compiled for a processor that shifts each lane by its own count. The plan guarantees that
+//! no sum is wider than 51 bits, so a leading one is found in an f64 that holds the magnitude exactly. The scalar
+//! evaluator takes over results that are subnormal if those are flushed, results out of range, and results with a
+//! product of 2^127 or more if that matters.
 
 use super::{Job, Lanes};
 use crate::{
@@ -38,13 +38,13 @@ pub(super) struct Terms {
 
 pub(super) const NO_TERMS: Terms = Terms { magnitude: [0; N], lsb: [0; N], exponent: [0; N], negative: [0; N] };
 
-/// Some rows through some operations, for the columns of one panel.
+/// Several rows through several operations, for the columns of one panel.
 pub(super) struct Sums<'a> {
     pub nodes: &'a [SumNode],
     pub context: &'a Context,
     pub steps: usize,
     pub rows: usize,
-    /// Significands, exponents and signs of A, and of its scales.
+    /// Significands, exponents and signs of A, and those of its scales.
     pub a: [*const i32; 3],
     pub a_scales: [*const i32; 3],
     pub a_stride: usize,
@@ -52,7 +52,7 @@ pub(super) struct Sums<'a> {
     pub b: [*const i32; 3],
     pub b_scales: [*const i32; 3],
     pub panel: usize,
-    /// Room for the terms of the widest node and for the results of all.
+    /// Memory for the terms of the widest node and for the results of all nodes.
     pub terms: *mut Terms,
     pub results: *mut Terms,
     pub accumulators: *mut f32,
@@ -65,7 +65,7 @@ impl Job for Sums<'_> {
         let _ = V::WIDTH;
         for from in (0..self.panel).step_by(N) {
             for row in 0..self.rows {
-                // SAFETY: the caller's.
+                // SAFETY: upheld by the caller.
                 unsafe { self.one_row(row, from) };
             }
         }
@@ -75,7 +75,7 @@ impl Job for Sums<'_> {
 #[inline(always)]
 #[allow(clippy::cast_possible_wrap, clippy::cast_sign_loss)]
 fn leading(terms: &Terms) -> Eight {
-    // 2^52 and the magnitude are the bits of their sum as an f64; less 2^52, it is the magnitude.
+    // The sum 2^52 + magnitude, written as the bits of an f64; minus 2^52 it is the magnitude.
     each(|lane| {
         let biased = f64::from_bits(terms.magnitude[lane] as u64 | 0x4330 << 48) - 4_503_599_627_370_496.0;
         let exponent = (biased.to_bits() >> 52) as i64 - 1023 + terms.lsb[lane];
@@ -83,7 +83,7 @@ fn leading(terms: &Terms) -> Eight {
     })
 }
 
-/// Whole units of `2^unit`, signed: truncated in magnitude, or rounded down.
+/// Terms in whole units of `2^unit`, signed: truncated in magnitude, or rounded down.
 #[inline(always)]
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 fn aligned(terms: &Terms, unit: &Eight, floor: bool) -> Eight {
@@ -116,7 +116,7 @@ impl Sums<'_> {
             // SAFETY: likewise.
             unsafe { [0, 1, 2].map(|part| i64::from(of[part].add(at).read())) }
         };
-        // SAFETY: rows, columns, products and nodes are within what the task says.
+        // SAFETY: rows, columns, products and nodes are within the bounds of the task.
         unsafe {
             let accumulators = self.accumulators.add(row * self.panel + from).cast::<[f32; N]>();
             let mut acc = accumulators.read();
@@ -199,7 +199,7 @@ impl Sums<'_> {
     }
 }
 
-/// A value in f32 as terms.
+/// Reads f32 values as terms.
 #[inline(always)]
 fn read_value(values: &[f32; N], context: &Context) -> Terms {
     let mut magnitude = each(|lane| {
@@ -220,13 +220,13 @@ fn read_value(values: &[f32; N], context: &Context) -> Terms {
     Terms { magnitude, lsb: each(|lane| field[lane] - 23), exponent, negative }
 }
 
-/// Terms that f32 holds, as f32.
+/// Writes terms that fit f32 as f32.
 #[inline(always)]
 #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 fn written_value(terms: &Terms) -> [f32; N] {
     let mut out = [0.0; N];
     for (lane, out) in out.iter_mut().enumerate() {
-        // At most 25 bits. Where the lane is left, the exponent may be anything.
+        // At most 25 bits. In a lane that is left, the exponent may be anything.
         let magnitude = f64::from_bits(terms.magnitude[lane] as u64 | 0x4330 << 48) - 4_503_599_627_370_496.0;
         let scale = f64::from_bits(((terms.lsb[lane].clamp(-1000, 1000) + 1023) as u64) << 52);
         let sign = (terms.negative[lane] as u64) & (1 << 63);
@@ -235,7 +235,7 @@ fn written_value(terms: &Terms) -> [f32; N] {
     out
 }
 
-/// The sum before it is rounded.
+/// The sum of a node before rounding.
 #[inline(always)]
 fn sum(
     node: &SumNode,
@@ -279,7 +279,7 @@ fn sum(
             part = each(|lane| part[lane] << cut);
         }
         if node.below == Below::OnesComplement {
-            // One unit toward the other sign, where signs differ and not all is zero.
+            // One unit toward the other sign, if the signs differ and not all terms are zero.
             part = each(|lane| {
                 let differs = (term.negative[lane] ^ reference[lane]) & -i64::from(any[lane] != 0);
                 let one = (reference[lane] & 2) - 1;
@@ -324,7 +324,7 @@ fn sum(
     result
 }
 
-/// The sum rounded to so many fraction bits; and −1 where that is out of range.
+/// Rounds the sum to `fraction_bits`; the second result is −1 where it is out of range.
 #[inline(always)]
 #[allow(clippy::cast_sign_loss, clippy::cast_possible_truncation)]
 fn rounded(sum: &Terms, fraction_bits: i64, least: i64, nearest: bool, flush: bool, most: i64) -> (Terms, Eight) {
@@ -332,7 +332,7 @@ fn rounded(sum: &Terms, fraction_bits: i64, least: i64, nearest: bool, flush: bo
     let unit = each(|lane| leading_one[lane].max(least) - fraction_bits);
     let kept = each(|lane| {
         let shift = sum.lsb[lane] - unit[lane];
-        // Beyond 62 bits nothing is left, nor half a unit.
+        // Beyond 62 bits nothing is left, not even half a unit.
         let (up, down) = (shift.clamp(0, 62) as u32, (-shift).clamp(0, 62) as u32);
         let magnitude = sum.magnitude[lane];
         let half = (1i64 << down) >> 1;

@@ -1,16 +1,16 @@
 //! The kernel of plans that the processor's own f32 arithmetic computes, columns in lanes.
 //!
-//! Each node is one multiplication, addition or fused multiply-add, in the order of the plan. NaN and
-//! infinities stay what they are in sums and products, so it is enough to look at the results: a lane whose result is
-//! one is left to the scalar evaluator, which knows which NaN comes out.
+//! Each node is one multiplication, addition or fused multiply-add, in the order of the plan. NaN and infinities
+//! propagate through sums and products, so checking the results is enough: a lane whose result is NaN or infinite is
+//! left to the scalar evaluator, which knows which NaN is returned.
 //!
-//! Where results below the normal range are flushed, those are told from the rounded value, except for one: 2^−126 may
-//! have been rounded up from below, as if by gradual underflow. That lane is left as well.
+//! If results below the normal range are flushed, they are recognised by the rounded value, with one exception: 2^−126
+//! may have been rounded up from below, as if by gradual underflow. That lane is left as well.
 
 use super::{Job, lanes::Lanes};
 use crate::fast::tree::{Flush, Input, Step, StepKind};
 
-/// Some rows through some operations, for the columns of one panel.
+/// Several rows through several operations, for the columns of one panel.
 pub(super) struct Tree<'a> {
     pub nodes: &'a [Step],
     pub len: usize,
@@ -21,7 +21,7 @@ pub(super) struct Tree<'a> {
     pub a_stride: usize,
     pub b: *const f32,
     pub panel: usize,
-    /// Room for the results of every node.
+    /// Memory for the results of all nodes.
     pub results: *mut f32,
     pub accumulators: *mut f32,
     pub left: *mut u64,
@@ -32,7 +32,7 @@ impl Job for Tree<'_> {
     unsafe fn run<V: Lanes, const NG: usize>(&self) {
         for from in (0..self.panel).step_by(NG * V::WIDTH) {
             for row in 0..self.rows {
-                // SAFETY: the caller's.
+                // SAFETY: upheld by the caller.
                 unsafe { self.one_row::<V, NG>(row, from) };
             }
         }
@@ -42,7 +42,7 @@ impl Job for Tree<'_> {
 impl Tree<'_> {
     #[inline(always)]
     unsafe fn one_row<V: Lanes, const NG: usize>(&self, row: usize, from: usize) {
-        // SAFETY: rows, columns, products and nodes are within what the task says; the instructions are there.
+        // SAFETY: rows, columns, products and nodes are within the bounds of the task; the processor has the instructions.
         unsafe {
             let mut a = self.a.add(row * self.a_stride);
             let mut b = self.b.add(from);
@@ -136,14 +136,14 @@ impl Tree<'_> {
     }
 }
 
-/// `x + y` to odd.
+/// Computes `x + y` rounded to odd.
 ///
-/// The error of the sum to nearest is a number of the format, but where the sum overflows and the lane is left anyway
-/// (Knuth, The Art of Computer Programming 2, 4.2.2, theorem B). If there is one and the sum is even, the odd neighbour on
-/// the error's side is next to it.
+/// The error of the sum to nearest is a number of the format, unless the sum overflows, in which case the lane is left
+/// anyway (Knuth, The Art of Computer Programming 2, 4.2.2, theorem B). If the error is not 0 and the sum is even, the
+/// odd neighbour on the error's side is the next number.
 #[inline(always)]
 unsafe fn odd_sum<V: Lanes>(x: V::F, y: V::F) -> V::F {
-    // SAFETY: the caller's.
+    // SAFETY: upheld by the caller.
     unsafe {
         let minus = |x: V::F, y: V::F| V::add_f(x, V::from_bits(V::xor(V::bits(y), V::splat_i(i32::MIN))));
         let sum = V::add_f(x, y);
@@ -151,7 +151,7 @@ unsafe fn odd_sum<V: Lanes>(x: V::F, y: V::F) -> V::F {
         let error = V::bits(V::add_f(minus(x, minus(sum, of_y)), minus(y, of_y)));
         let bits = V::bits(sum);
         let inexact = V::greater(V::and(error, V::splat_i(i32::MAX)), V::splat_i(0));
-        // An infinity stays one, to be seen at the end.
+        // An infinity stays infinite, to be detected at the end.
         let finite = V::greater(V::splat_i(0x7f80_0000), V::and(bits, V::splat_i(i32::MAX)));
         let inexact = V::and(inexact, finite);
         let even = V::greater(V::splat_i(1), V::and(bits, V::splat_i(1)));
@@ -161,10 +161,10 @@ unsafe fn odd_sum<V: Lanes>(x: V::F, y: V::F) -> V::F {
     }
 }
 
-/// The value with those below 2^−126 made zero; and −1 where it is ±2^−126, which may have been less.
+/// Replaces values below 2^−126 by zero; the mask is −1 where the value is ±2^−126, which may have been smaller.
 #[inline(always)]
 unsafe fn flushed<V: Lanes>(value: V::F, flush: Flush) -> (V::F, V::I) {
-    // SAFETY: the caller's.
+    // SAFETY: upheld by the caller.
     unsafe {
         let bits = V::bits(value);
         let magnitude = V::and(bits, V::splat_i(i32::MAX));

@@ -1,24 +1,24 @@
-//! Plain code, compiled once more for the widest vectors of the processor.
+//! Plain code, compiled again for the processor's widest vectors.
 
 use super::fastest;
 use crate::fast::path::Path;
 
 /// Work that the compiler turns into vectors of whatever width it is compiled for.
 pub trait Vectorised {
-    /// What it gives.
+    /// The result.
     type Output;
 
-    /// Does the work. It must be `#[inline(always)]`, like what it calls, to be compiled for the width.
+    /// Does the work. It and everything it calls must be `#[inline(always)]`, to be compiled for the width.
     fn run(self) -> Self::Output;
 }
 
-/// Does work with the widest vectors of this processor. Operations are never fused or reordered: the results do not depend on
-/// the width.
+/// Does work with the widest vectors of this processor. Operations are never fused or reordered, so the results do not
+/// depend on the width.
 pub fn vectorised<W: Vectorised>(work: W) -> W::Output {
     vectorised_on(fastest(), work)
 }
 
-/// Does work with the widest vectors that both this processor and `path` have.
+/// Does work with the widest vectors that both this processor and `path` support.
 pub(in crate::fast) fn vectorised_on<W: Vectorised>(path: Path, work: W) -> W::Output {
     match path.min(fastest()) {
         // SAFETY: the processor has the instructions, as `fastest` found.

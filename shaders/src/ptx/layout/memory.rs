@@ -4,7 +4,7 @@ use mxprobe_api::{Format, OperationId};
 
 use super::packed::{LANES, Layout, container_bits, index, registers_of};
 
-/// Whether k follows the rows of an operand (A, m×k) or stands before its columns (B, k×n).
+/// Whether k follows the rows of an operand (A, m×k) or precedes its columns (B, k×n).
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
     Rows,
@@ -27,8 +27,8 @@ pub(super) fn matrix(id: &OperationId, format: Format) -> Layout {
     Layout { container_bits: format.bits() as usize, shift: 0, dense_bits: None, places, elements: m * n, group: 1 }
 }
 
-/// An operand in shared memory without swizzle, k contiguous: core matrices of 8 rows (or columns) of 16 bytes, first all
-/// those of the first 16 bytes of k (PTX ISA 9.0, 9.7.15.5.1.1).
+/// An operand in shared memory without swizzle, k contiguous: core matrices of 8 rows (or columns) of 16 bytes,
+/// starting with all those of the first 16 bytes of k (PTX ISA 9.0, 9.7.15.5.1.1).
 pub(super) fn core_matrices(id: &OperationId, format: Format, side: Side) -> Layout {
     let (m, n, k) = id.shape.sizes();
     let lines = if side == Side::Rows { m } else { n };
@@ -45,18 +45,18 @@ pub(super) fn core_matrices(id: &OperationId, format: Format, side: Side) -> Lay
             }
         }
     }
-    // PTX ISA 9.0, 9.7.16.3.1: 4-bit and 6-bit elements beside 8-bit ones take 16 bytes for 16 of them.
+    // PTX ISA 9.0, 9.7.16.3.1: next to 8-bit elements, every 16 elements of 4 or 6 bits take 16 bytes.
     let dense_bits = (container_bits > format.bits() as usize).then_some(format.bits());
     Layout { container_bits, shift: 0, dense_bits, places, elements: lines * k, group: 1 }
 }
 
-/// Scales of A and of B in tensor memory: the scales of a line are the bytes of one word, lines 32c to 32c+31 are lanes of
-/// column c, and each of the four warps has its own copy (PTX ISA 9.0, 9.7.16.10.7).
+/// Scales of A and of B in tensor memory: the scales of a line are the bytes of one word, lines 32c to 32c+31 are lanes
+/// of column c, and each of the four warps has its own copy (PTX ISA 9.0, 9.7.16.10.7).
 pub(super) fn scales_by_lane(id: &OperationId, block: usize) -> (Layout, Layout) {
     let (m, n, k) = id.shape.sizes();
     let blocks = k / block;
     let threads = 4 * LANES;
-    // Where there are fewer than 32 lines the other lanes' words are not read.
+    // With fewer than 32 lines, the words of the other lanes are not read.
     let a = registers_of(threads, m.div_ceil(LANES), 4, |thread, column, s| {
         index((column * LANES + thread % LANES) % m, s % blocks, blocks)
     });
@@ -68,8 +68,8 @@ pub(super) fn scales_by_lane(id: &OperationId, block: usize) -> (Layout, Layout)
     (layout(a, m * blocks), layout(b, blocks * n))
 }
 
-/// C and D of `tcgen05` with m = 128: row i is lane i of tensor memory, each element has a 32-bit column of its own
-/// (PTX ISA 9.0, 9.7.16.10.5), and each lane loads its row.
+/// C and D of `tcgen05` with m = 128: row i is lane i of tensor memory, each element has its own 32-bit column (PTX ISA
+/// 9.0, 9.7.16.10.5), and each lane loads its row.
 pub(super) fn rows_by_lane(id: &OperationId) -> Layout {
     let (m, n, _) = id.shape.sizes();
     let places = registers_of(m, n, 1, |lane, column, _| index(lane, column, n));

@@ -1,8 +1,8 @@
-//! Where the elements of an operand lie in memory before a kernel loads them: the one place that knows fragments.
+//! The layout of operands in memory before a kernel loads them. This is the only module that knows fragments.
 //!
-//! Operands are laid out on the host, so that each lane loads its registers with coalesced accesses and a kernel computes
-//! no index of an element. For every `mma.sync` but Volta's one rule gives the place of an element (PTX ISA 9.0,
-//! 9.7.14.5, whose formulas for each shape the tests of this module hold it against).
+//! Operands are laid out on the host, so that each lane loads its registers with coalesced accesses and a kernel
+//! computes no element indices. For every `mma.sync` except Volta's, one rule gives the place of an element; the tests
+//! of this module compare it with the formulas for each shape in PTX ISA 9.0, 9.7.14.5.
 
 mod memory;
 mod packed;
@@ -22,11 +22,11 @@ pub struct Layouts {
     pub a: Layout,
     /// B.
     pub b: Layout,
-    /// C; D lies alike where its format is as wide.
+    /// C; D has the same layout if its format is equally wide.
     pub c: Layout,
     /// D.
     pub d: Layout,
-    /// Scales of A and B, where there are any.
+    /// Scales of A and B, if the instruction takes them.
     pub scales: Option<(Layout, Layout)>,
 }
 

@@ -1,50 +1,50 @@
-//! One operand of the tiles that are computed together: where each element lies, packing and unpacking.
+//! One operand of the tiles that are computed together: the place of each element, packing and unpacking.
 
 use mxprobe_api::{Elements, Format, OperationId};
 
-/// Lanes of a warp.
+/// The number of lanes in a warp.
 pub(super) const LANES: usize = 32;
 
-/// One operand of the tiles that are computed together (a group), in the order of memory.
+/// One operand of the tiles that are computed together (a group), in memory order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// Bits that one element occupies: 4, 8, 16, 32 or 64.
+    /// The number of bits that one element occupies: 4, 8, 16, 32 or 64.
     pub(super) container_bits: usize,
-    /// The element's lowest bit in its container.
+    /// The position of the element's lowest bit in its container.
     pub(super) shift: u32,
-    /// Containers are bytes, and of each 16 of them the elements stand one behind the other, so wide, with the rest of the
-    /// 16 bytes unused.
+    /// If set, containers are bytes, and in every 16 of them the elements, this many bits wide, are packed without
+    /// gaps; the rest of the 16 bytes is unused.
     pub(super) dense_bits: Option<u32>,
-    /// For each container in the order of memory, which element of the group it holds, tile by tile, row-major.
+    /// For each container in memory order, the element of the group that it holds, counted tile by tile, row-major.
     pub(super) places: Vec<u32>,
-    /// Elements of one tile.
+    /// The number of elements in one tile.
     pub(super) elements: usize,
-    /// Tiles of a group.
+    /// The number of tiles in a group.
     pub(super) group: usize,
 }
 
 impl Layout {
-    /// Tiles of a group.
+    /// The number of tiles in a group.
     pub fn group(&self) -> usize {
         self.group
     }
 
-    /// Bytes of a group.
+    /// The number of bytes in a group.
     pub fn bytes(&self) -> usize {
         self.places.len() * self.container_bits / 8
     }
 
-    /// Registers of 32 or 64 bits that each of so many threads holds.
+    /// The number of 32- or 64-bit registers that each of `threads` threads holds.
     pub fn registers(&self, threads: usize) -> usize {
         self.bytes() / threads / self.register_bytes()
     }
 
-    /// Bytes of one register: 8 for a double, else 4.
+    /// The number of bytes in one register: 8 for an f64, else 4.
     pub fn register_bytes(&self) -> usize {
         if self.container_bits == 64 { 8 } else { 4 }
     }
 
-    /// Lays out some groups, beginning with tile `first`; what lies beyond the last tile is zero.
+    /// Packs `groups` groups, beginning with tile `first`; elements beyond the last tile are zero.
     pub fn pack(&self, elements: &Elements, first: usize, groups: usize) -> Vec<u8> {
         let source = elements.bytes();
         let size = elements.format().storage_bytes();
@@ -81,12 +81,12 @@ impl Layout {
         packed
     }
 
-    /// Lays out whole groups.
+    /// Packs whole groups.
     pub fn pack_all(&self, elements: &Elements) -> Vec<u8> {
         self.pack(elements, 0, elements.len() / (self.elements * self.group))
     }
 
-    /// Takes `tiles` tiles out of whole groups: the reverse of [`pack`](Self::pack).
+    /// Unpacks `tiles` tiles from whole groups: the inverse of [`pack`](Self::pack).
     pub fn unpack(&self, packed: &[u8], format: Format, tiles: usize) -> Elements {
         let size = format.storage_bytes();
         let mut elements = Elements::zeros(format, tiles * self.elements);
@@ -104,7 +104,7 @@ impl Layout {
         elements
     }
 
-    /// The tiles of a group whose every word in `packed` satisfies the predicate.
+    /// The tiles of a group for which every word in `packed` satisfies the predicate.
     pub fn tiles_where(&self, packed: &[u8], is: impl Fn(&[u8]) -> bool) -> Vec<usize> {
         let container = self.container_bits / 8;
         let mut found = Vec::new();
@@ -119,7 +119,8 @@ impl Layout {
     }
 }
 
-/// Puts element `place` of `source` into the beginning of its container; one that is beyond the last leaves it as it is.
+/// Copies element `place` of `source` to the beginning of its container. Elements beyond the last one leave it
+/// unchanged.
 fn copy_element<const BYTES: usize>(container: &mut [u8], source: &[u8], place: u32) {
     let element = source.get(place as usize * BYTES..).and_then(<[u8]>::first_chunk::<BYTES>);
     if let (Some(element), Some(container)) = (element, container.first_chunk_mut::<BYTES>()) {
@@ -127,15 +128,16 @@ fn copy_element<const BYTES: usize>(container: &mut [u8], source: &[u8], place: 
     }
 }
 
-/// Bits that an element takes in a register or in shared memory.
+/// The number of bits that an element takes in a register or in shared memory.
 pub(super) fn container_bits(id: &OperationId, format: Format) -> usize {
     let bits = format.bits() as usize;
-    // PTX ISA 9.0, 9.7.14.5.9: kind::f8f6f4 and kind::mxf8f6f4 take a byte for each 4-bit and 6-bit element; their k is 32.
+    // PTX ISA 9.0, 9.7.14.5.9: kind::f8f6f4 and kind::mxf8f6f4 take a byte for each 4-bit and 6-bit element; their k is
+    // 32.
     let is_padded = bits < 8 && !format.is_integer() && id.shape.k == 32;
     if is_padded { 8 } else { bits.next_power_of_two() }
 }
 
-/// Where an element lies in its container.
+/// The position of an element in its container.
 pub(super) fn shift(id: &OperationId, format: Format) -> u32 {
     // Same section: e2m1 is in bits 2 to 5, 6-bit elements in bits 0 to 5.
     if container_bits(id, format) == 8 && format.bits() == 4 { 2 } else { 0 }
@@ -145,7 +147,7 @@ pub(super) fn index(row: usize, column: usize, columns: usize) -> u32 {
     u32::try_from(row * columns + column).expect("a tile is small")
 }
 
-/// Elements of one 32-bit register, or 1 of a 64-bit one.
+/// The number of elements in one 32-bit register, or 1 for a 64-bit one.
 pub(super) fn per_register(container_bits: usize) -> usize {
     (32 / container_bits).max(1)
 }

@@ -30,7 +30,7 @@ pub(super) fn warp_b(id: &OperationId) -> Layout {
     Layout { container_bits, shift: shift(id, id.b), dense_bits: None, places, elements: k * n, group: 1 }
 }
 
-/// C and D of `mma.sync`: two neighbours of a row to a lane, in one register if they fit.
+/// C and D of `mma.sync`: each lane holds two neighbours of a row, in one register if they fit.
 pub(super) fn warp_c(id: &OperationId, format: Format) -> Layout {
     let (m, n, _) = id.shape.sizes();
     let container_bits = format.bits() as usize;
@@ -42,8 +42,8 @@ pub(super) fn warp_c(id: &OperationId, format: Format) -> Layout {
     Layout { container_bits, shift: 0, dense_bits: None, places, elements: m * n, group: 1 }
 }
 
-/// Scales of A and of B: every lane gets those of its row (one of two, by the parity of its place among four) and of its
-/// column, repeated to fill the word, so that any thread selector and any byte selector reads the right ones.
+/// Scales of A and of B: every lane gets those of its row (one of two, by the parity of its place among four) and of
+/// its column, repeated to fill the word, so that any thread selector and any byte selector reads the right ones.
 pub(super) fn scales(id: &OperationId, block: usize) -> (Layout, Layout) {
     let (m, n, k) = id.shape.sizes();
     let blocks = k / block;
@@ -54,8 +54,8 @@ pub(super) fn scales(id: &OperationId, block: usize) -> (Layout, Layout) {
     (layout(a, m * blocks), layout(b, blocks * n))
 }
 
-/// The tile of a lane, and its first row or column there. Volta's quad pairs: lanes 4q to 4q+3 and 16+4q to 19+4q compute
-/// tile q (PTX ISA 9.0, 9.7.14.5.1).
+/// The tile of a lane, and its first row or column in that tile. Volta's quad pairs: lanes 4q to 4q+3 and 16+4q to
+/// 19+4q compute tile q (PTX ISA 9.0, 9.7.14.5.1).
 fn quad_pair(lane: usize) -> (usize, usize) {
     (lane / 4 % 4, if lane < 16 { 0 } else { 4 })
 }

@@ -42,7 +42,7 @@ fn what_was_packed_is_unpacked() {
 /// Row and column as the PTX ISA writes them, from groupID, threadID_in_group and the index i of an element.
 type Formula = fn(usize, usize, usize) -> (usize, usize);
 
-/// PTX ISA 9.0, 9.7.14.5.2 to 9.7.14.5.12: the fragments of A, shape by shape, as they stand there.
+/// PTX ISA 9.0, 9.7.14.5.2 to 9.7.14.5.12: the fragments of A, shape by shape, exactly as written there.
 const A_FORMULAS: &[(&str, Formula)] = &[
     ("mma.m8n8k4.f64.f64.f64.f64", |g, t, _| (g, t)),
     ("mma.m8n8k16.s32.s8.s8.s32", |g, t, i| (g, t * 4 + i)),
@@ -82,7 +82,7 @@ const A_FORMULAS: &[(&str, Formula)] = &[
     }),
 ];
 
-/// The same of B: row (k) and column.
+/// The formulas of B: row (k) and column.
 const B_FORMULAS: &[(&str, Formula)] = &[
     ("mma.m8n8k4.f64.f64.f64.f64", |g, t, _| (t, g)),
     ("mma.m8n8k16.s32.s8.s8.s32", |g, t, i| (t * 4 + i, g)),
@@ -98,7 +98,7 @@ const B_FORMULAS: &[(&str, Formula)] = &[
     ("mma.m16n8k64.s32.s4.s4.s32", |g, t, i| (if i < 8 { t * 8 + (i & 7) } else { t * 8 + (i & 7) + 32 }, g)),
 ];
 
-/// The same of C and D.
+/// The formulas of C and D.
 const C_FORMULAS: &[(&str, Formula)] = &[
     ("mma.m8n8k4.f64.f64.f64.f64", |g, t, i| (g, t * 2 + (i & 1))),
     ("mma.m8n8k16.s32.s8.s8.s32", |g, t, i| (g, t * 2 + i)),

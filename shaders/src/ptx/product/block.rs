@@ -1,9 +1,10 @@
-//! What the kernels of whole matrices have in common: blocks of D, where each begins, and operands in wide words.
+//! The common part of the kernels of whole matrices: blocks of D, the address of each, and operands in wide words.
 //!
-//! They are `tiles(a, b, c, d, steps, across, down, count)`: `down` × `across` blocks of D, `steps` operations along k, k
-//! ascending, the sum of one being C of the next. Operands lie as [`Order`](super::Order) says, those of warps in the wide
-//! words of [`Wide`] too. A thread block computes a patch of neighbouring blocks at a time, `count` patches in a loop over the
-//! grid; a patch's warps read the same rows of A and columns of B, which the multiprocessor's cache then holds.
+//! The kernels are `tiles(a, b, c, d, steps, across, down, count)`: `down` × `across` blocks of D, `steps` operations
+//! along k, k ascending, the sum of one being C of the next. Operands are ordered as [`Order`](super::Order) describes;
+//! those of warps are also arranged in the wide words of [`Wide`]. A thread block computes a patch of neighbouring
+//! blocks at a time, `count` patches in a loop over the grid. The warps of a patch read the same rows of A and columns
+//! of B, which the multiprocessor's cache then holds.
 
 use mxprobe_api::OperationId;
 
@@ -13,14 +14,15 @@ use crate::ptx::text::{Body, Kernel};
 /// A block of D that one warp or thread block computes: groups of tiles, one below the other, and tiles side by side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Block {
-    /// Groups of tiles, one below the other.
+    /// The number of groups of tiles, one below the other.
     pub down: usize,
-    /// Tiles side by side.
+    /// The number of tiles side by side.
     pub across: usize,
 }
 
 impl Block {
-    /// How many blocks a multiprocessor computes at once at the least: one a warp of the four that it schedules, or one.
+    /// The least number of blocks that a multiprocessor computes in parallel: one per warp for the four that it
+    /// schedules, or one.
     pub(super) fn at_once(self, id: &OperationId) -> usize {
         if id.family == "wgmma" { 1 } else { 4 }
     }
@@ -28,31 +30,31 @@ impl Block {
 
 /// A kernel of whole matrices.
 pub struct ProductKernel {
-    /// The text, and the threads of a block.
+    /// The text, and the number of threads in a block.
     pub kernel: Kernel,
-    /// Blocks of D that a thread block computes at a time.
+    /// The blocks of D that a thread block computes at a time.
     pub patch: Block,
-    /// How a step of A lies in memory.
+    /// The arrangement of a step of A in memory.
     pub a: Wide,
-    /// The same of B.
+    /// The arrangement of a step of B.
     pub b: Wide,
 }
 
-/// Registers of a step that a thread loads with one instruction: they lie side by side, lane after lane.
+/// Registers of a step that a thread loads with one instruction: they are adjacent in memory, lane after lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wide {
-    /// Registers that each lane loads for one step.
+    /// The number of registers that each lane loads for one step.
     pub(super) registers: usize,
-    /// Bytes of a register.
+    /// The number of bytes in a register.
     pub(super) bytes: usize,
-    /// Registers of one load, which takes 16 bytes at the most.
+    /// The number of registers in one load, which takes at most 16 bytes.
     pub(super) at_once: usize,
 }
 
 const LANES: usize = 32;
 
 impl Wide {
-    /// The widest loads for so many fragments of a warp's operand.
+    /// The widest loads for this many fragments of a warp's operand.
     pub(super) fn new(layout: &Layout, fragments: usize) -> Self {
         let (registers, bytes) = (fragments * layout.registers(LANES), layout.register_bytes());
         let fits = |at_once: &usize| at_once * bytes <= 16 && registers.is_multiple_of(*at_once);
@@ -64,7 +66,7 @@ impl Wide {
         Self { registers: 1, bytes: 1, at_once: 1 }
     }
 
-    /// Moves registers that are loaded together side by side: of each step first those of lane 0, then those of lane 1.
+    /// Makes registers that are loaded together adjacent: in each step, first those of lane 0, then those of lane 1.
     #[must_use]
     pub fn arrange(self, packed: Vec<u8>) -> Vec<u8> {
         if self.at_once == 1 {
@@ -84,11 +86,12 @@ impl Wide {
 
 pub(super) const PARAMETERS: [&str; 7] = ["a", "b", "c", "d", "steps", "across", "down"];
 
-/// Patches one below the other that are computed before those beside them: what runs at once then reads few rows and few
-/// columns, which the device's cache holds.
+/// The number of patches, one below the other, that are computed before those next to them. Concurrent patches then
+/// read few rows and few columns, which the device's cache holds.
 const PATCHES_DOWN: usize = 8;
 
-/// The lengths, and the loop over patches up to where `%row` and `%column` hold the first block of patch `%group`.
+/// Reads the lengths and begins the loop over patches, up to where `%row` and `%column` hold the first block of patch
+/// `%group`.
 pub(super) fn patch_loop(body: &mut Body, patch: Block) {
     body.lines(
         ".reg .b64 %length, %at_a, %at_b;
@@ -112,7 +115,7 @@ pub(super) fn patch_loop(body: &mut Body, patch: Block) {
         @!%more bra finish;",
     );
     body.label("next");
-    // Bands of so many rows of patches, column after column.
+    // Bands of this many rows of patches, column after column.
     body.line(format!("mul.lo.u32 %width, %patches_across, {PATCHES_DOWN};"));
     body.lines(
         "div.u32 %row, %group, %width;
@@ -132,7 +135,7 @@ pub(super) fn patch_loop(body: &mut Body, patch: Block) {
     body.line(format!("mul.lo.u32 %column, %column, {};", patch.across));
 }
 
-/// On to the next patch, and the end.
+/// Continues with the next patch, or ends.
 pub(super) fn patch_loop_end(body: &mut Body) {
     body.lines(
         "add.u32 %group, %group, %stride;
@@ -143,8 +146,8 @@ pub(super) fn patch_loop_end(body: &mut Body) {
     body.line("ret;");
 }
 
-/// Where the rows of A and the columns of B for the block at `%row` and `%column` begin: so many bytes of each a step. `%part`
-/// is the block's place among the blocks of C and D.
+/// Computes where the rows of A and the columns of B for the block at `%row` and `%column` begin; a step takes `a`
+/// bytes of A and `b` bytes of B. `%part` becomes the block's index among the blocks of C and D.
 pub(super) fn places(body: &mut Body, a: usize, b: usize) {
     for (side, line, bytes) in [('a', "row", a), ('b', "column", b)] {
         body.line(format!("mul.wide.u32 %at_{side}, %{line}, %steps;"));

@@ -1,4 +1,4 @@
-//! Whole matrices: operands packed as fragments, one launch for a product, the loop along k in the kernel.
+//! Whole matrices: operands packed as fragments, one launch per product, the loop along k in the kernel.
 
 mod block;
 mod order;
@@ -17,12 +17,12 @@ use super::layout::Layouts;
 /// The kernels of whole matrices of an instruction, one for each block of D.
 pub struct ProductKernels {
     layouts: Layouts,
-    /// The largest first.
+    /// The blocks, largest first.
     blocks: Vec<Block>,
 }
 
 impl ProductKernels {
-    /// `None` if the instruction's sums are in tensor memory, take scales, or cannot be the next one's C.
+    /// `None` if the instruction's sums are in tensor memory, take scales, or cannot be C of the next operation.
     #[must_use]
     pub fn new(instruction: &Instruction) -> Option<Self> {
         let layouts = Layouts::new(instruction);
@@ -43,13 +43,13 @@ impl ProductKernels {
         &self.layouts
     }
 
-    /// The blocks of D that there are kernels for, the largest first.
+    /// The blocks of D for which there are kernels, the largest first.
     #[must_use]
     pub fn blocks(&self) -> &[Block] {
         &self.blocks
     }
 
-    /// The block of D for a product: the largest of which there are enough to give every multiprocessor work.
+    /// The block of D for a product: the largest block that still gives every multiprocessor work.
     #[must_use]
     pub fn block(&self, id: &OperationId, product: &GemmOperands<'_>, multiprocessors: u32) -> Block {
         let (m, n, _) = id.shape.sizes();

@@ -4,28 +4,29 @@ use mxprobe_api::{Elements, GemmOperands};
 
 use super::Block;
 
-/// In which order the tiles of a product lie in memory.
+/// The order of a product's tiles in memory.
 ///
-/// A block is `rows` groups of tiles of D down and `columns` tiles across; a group is as many tiles, one below the other, as
-/// the instruction computes at a time. A: block row after block row, step after step along k, the block's tiles from above.
-/// B: block column after block column, step after step, the block's tiles from the left, each as often as a group has tiles.
-/// C and D: block after block, row-major; in a block the groups, row-major.
+/// A block is `rows` groups of tiles of D down and `columns` tiles across; a group is as many tiles, one below the
+/// other, as the instruction computes at a time. A: block row after block row, step after step along k, the block's
+/// tiles from top to bottom. B: block column after block column, step after step, the block's tiles from left to right,
+/// each repeated as often as a group has tiles. C and D: block after block, row-major; in a block the groups,
+/// row-major.
 pub struct Order<'a> {
     product: &'a GemmOperands<'a>,
     tile: (usize, usize, usize),
     group: usize,
     rows: usize,
     columns: usize,
-    /// Blocks of D, one below the other.
+    /// The number of blocks of D, one below the other.
     pub down: usize,
-    /// Blocks of D side by side.
+    /// The number of blocks of D side by side.
     pub across: usize,
-    /// Operations along k.
+    /// The number of operations along k.
     pub steps: usize,
 }
 
 impl<'a> Order<'a> {
-    /// The order of a product in tiles of m×n×k, of which `group` are computed at a time, and blocks of so many groups.
+    /// The order of a product in tiles of m×n×k, with `group` tiles computed at a time, and blocks of this many groups.
     #[must_use]
     pub fn new(product: &'a GemmOperands<'a>, tile: (usize, usize, usize), group: usize, block: Block) -> Self {
         let Block { down: rows, across: columns } = block;
@@ -42,13 +43,13 @@ impl<'a> Order<'a> {
         }
     }
 
-    /// Tiles of a block of D.
+    /// The number of tiles in a block of D.
     #[must_use]
     pub fn tiles_of_block(&self) -> usize {
         self.rows * self.group * self.columns
     }
 
-    /// The tiles of A, +0 beyond the matrix.
+    /// The tiles of A, padded with +0 beyond the matrix.
     #[must_use]
     pub fn gather_a(&self) -> Elements {
         let (m, _, k) = self.tile;
@@ -59,7 +60,7 @@ impl<'a> Order<'a> {
         gather(self.product.a, (self.product.m, self.product.k), corners, (m, k))
     }
 
-    /// The tiles of B, +0 beyond the matrix.
+    /// The tiles of B, padded with +0 beyond the matrix.
     #[must_use]
     pub fn gather_b(&self) -> Elements {
         let (_, n, k) = self.tile;
@@ -72,14 +73,14 @@ impl<'a> Order<'a> {
         gather(self.product.b, (self.product.k, self.product.n), corners, (k, n))
     }
 
-    /// The tiles of C, +0 beyond the matrix.
+    /// The tiles of C, padded with +0 beyond the matrix.
     #[must_use]
     pub fn gather_c(&self) -> Elements {
         let (m, n, _) = self.tile;
         gather(self.product.c, (self.product.m, self.product.n), self.corners_of_d(), (m, n))
     }
 
-    /// Where the tiles of D begin, in their order.
+    /// The first elements of the tiles of D, in their order.
     fn corners_of_d(&self) -> impl Iterator<Item = (usize, usize)> {
         let (m, n, _) = self.tile;
         let blocks = (0..self.down).flat_map(|down| (0..self.across).map(move |across| (down, across)));
@@ -92,7 +93,7 @@ impl<'a> Order<'a> {
         })
     }
 
-    /// D from its tiles.
+    /// Assembles D from its tiles.
     #[must_use]
     pub fn scatter(&self, tiles: &Elements) -> Elements {
         let (size, (m, n, _)) = (tiles.format().storage_bytes(), self.tile);
@@ -108,7 +109,7 @@ impl<'a> Order<'a> {
     }
 }
 
-/// Tiles of a matrix one after another, each row-major, +0 beyond the matrix.
+/// Tiles of a matrix one after another, each row-major, padded with +0 beyond the matrix.
 fn gather(
     matrix: &Elements,
     extent: (usize, usize),
@@ -128,7 +129,8 @@ fn gather(
     Elements::from_bytes(matrix.format(), tiles).expect("elements of this format")
 }
 
-/// The lines of a tile that lie in a matrix, the place of each one's first element there, and how many elements do.
+/// The lines of a tile that are inside a matrix: each with the place of its first element there and its number of
+/// elements.
 fn lines_inside(
     (rows, columns): (usize, usize),
     (top, left): (usize, usize),

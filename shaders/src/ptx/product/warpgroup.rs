@@ -1,7 +1,8 @@
-//! ProductKernel matrices by `wgmma`: a block of tiles to a thread block of one or two warpgroups, its sums in registers.
+//! Kernels of whole matrices by `wgmma`: each thread block of one or two warpgroups computes a block of tiles, with its
+//! sums in registers.
 //!
-//! A and B of a step come into one of [`SLOTS`] places in shared memory by `cp.async`. While the instructions of step s run,
-//! step s + 1 has arrived or is under way, and s + 2 is asked for.
+//! `cp.async` copies A and B of a step into one of [`SLOTS`] slots in shared memory. While the instructions of step s
+//! run, step s + 1 has arrived or is in flight, and s + 2 has been requested.
 
 use super::block::{Block, PARAMETERS, ProductKernel, Wide, patch_loop, patch_loop_end, places};
 use crate::ptx::capability::Target;
@@ -11,17 +12,18 @@ use crate::ptx::shared_memory::{CORE_MATRIX_BYTES, descriptor};
 use crate::ptx::text::{Body, Kernel, module, pointer, registers_from};
 use crate::ptx::wgmma::{GROUP_THREADS, modifiers};
 
-/// Columns of a block: more sums do not fit into the registers of its threads.
+/// The number of columns in a block: the registers of its threads hold no more sums.
 const COLUMNS: usize = 256;
-/// The most tiles side by side, each an instruction in every step.
+/// The largest number of tiles side by side, each an instruction in every step.
 const MOST_TILES: usize = 16;
-/// Places for the operands of a step. A step is copied two ahead, into the place of the one two before: all threads have
-/// waited for that one's instructions before they met at the barrier, and of the one between they may not have.
+/// The number of slots for the operands of a step. A step is copied two ahead, into the slot used two steps before: all
+/// threads have waited for that step's instructions before they met at the barrier, but may not have for those of the
+/// step in between.
 const SLOTS: usize = 4;
-/// Bytes of a `cp.async`.
+/// The size of a `cp.async` in bytes.
 const COPY_BYTES: usize = 16;
 
-/// Two warpgroups that share their columns of B, one, and one tile, the largest first.
+/// The blocks, largest first: two warpgroups that share their columns of B, one warpgroup, and one tile.
 pub(super) fn blocks(instruction: &Instruction) -> Vec<Block> {
     let across = (COLUMNS / instruction.id.shape.n as usize).min(MOST_TILES);
     let mut blocks = vec![Block { down: 2, across }, Block { down: 1, across }, Block { down: 1, across: 1 }];
@@ -29,7 +31,7 @@ pub(super) fn blocks(instruction: &Instruction) -> Vec<Block> {
     blocks
 }
 
-/// The kernel for blocks of this size: `down` warpgroups.
+/// Writes the kernel for blocks of this size: `down` warpgroups.
 pub(super) fn kernel(instruction: &Instruction, layouts: &Layouts, target: Target, block: Block) -> ProductKernel {
     let Block { down, across } = block;
     let (m, n, _) = instruction.id.shape.sizes();
@@ -70,7 +72,7 @@ pub(super) fn kernel(instruction: &Instruction, layouts: &Layouts, target: Targe
     body.line(format!("mad.lo.u32 %shared, %thread, {COPY_BYTES}, %shared;"));
     patch_loop(&mut body, Block { down: 1, across: 1 });
     places(&mut body, a_bytes, b_bytes);
-    // Tiles of a block lie row-major.
+    // The tiles of a block are row-major.
     body.line(format!("mad.lo.u32 %part, %part, {down}, %warpgroup;"));
     body.line(format!("mul.wide.u32 %at_d, %part, {};", across * layouts.d.bytes()));
     body.lines(
@@ -130,7 +132,7 @@ pub(super) fn kernel(instruction: &Instruction, layouts: &Layouts, target: Targe
     for register in 0..across * registers {
         body.line(format!("st.global.b32 [%at_d+{}], %d{register};", place(register)));
     }
-    // Nobody copies the next patch over what is still read.
+    // No thread may copy the next patch over data that is still being read.
     body.line("bar.sync 0;");
     patch_loop_end(&mut body);
     let threads = u32::try_from(threads).expect("two warpgroups at most");
@@ -139,7 +141,8 @@ pub(super) fn kernel(instruction: &Instruction, layouts: &Layouts, target: Targe
     ProductKernel { kernel, patch: Block { down: 1, across: 1 }, a: Wide::none(), b: Wide::none() }
 }
 
-/// Asks for so many bytes behind an address, 16 a thread at a time, into shared memory behind `%into`, if `%copies` holds.
+/// Requests `bytes` bytes from an address, 16 per thread at a time, into shared memory from `%into` on, if `%copies`
+/// holds.
 fn copy(body: &mut Body, (bytes, threads): (usize, usize), from: &str, offset: usize) {
     for done in (0..bytes).step_by(threads * COPY_BYTES) {
         let left = (bytes - done) / COPY_BYTES;

@@ -1,4 +1,4 @@
-//! ProductKernel matrices by `mma` and `wmma`: a block of tiles to a warp, its sums in registers.
+//! Kernels of whole matrices by `mma` and `wmma`: each warp computes a block of tiles, with its sums in registers.
 //!
 //! The operands of two steps are in registers: while the instructions of one run, those of the next are being loaded.
 
@@ -9,15 +9,15 @@ use crate::ptx::layout::{Layout, Layouts};
 use crate::ptx::text::{Body, Kernel, module, pointer, registers_from};
 use crate::ptx::wmma;
 
-/// 32-bit registers of a thread that fragments may take, of 255.
+/// The number of 32-bit registers of a thread that fragments may take, out of 255.
 const REGISTERS: usize = 200;
 /// Blocks of tiles: groups of tiles down, tiles across.
 const BLOCKS: [(usize, usize); 7] = [(4, 8), (4, 4), (2, 4), (2, 2), (1, 2), (2, 1), (1, 1)];
-/// Warps of a thread block, 2 × 2.
+/// The warps of a thread block, 2 × 2.
 const PATCH: Block = Block { down: 2, across: 2 };
 const THREADS: u32 = 128;
 
-/// Blocks whose sums and operands fit into registers, the largest first; the smallest in any case.
+/// The blocks whose sums and operands fit into registers, the largest first; the smallest block is always included.
 pub(super) fn blocks(instruction: &Instruction, layouts: &Layouts) -> Vec<Block> {
     let [a, b, d] = fragments(instruction, layouts).map(|fragments| fragments.words());
     let taken = |(down, across): &(usize, usize)| 2 * (down * a + across * b) + down * across * d;
@@ -56,17 +56,17 @@ impl<'a> Fragments<'a> {
         registers_from(self.name, fragment * self.registers, self.registers)
     }
 
-    /// 32-bit registers that each thread takes for a fragment.
+    /// The number of 32-bit registers that each thread takes for a fragment.
     fn words(&self) -> usize {
         self.registers * self.layout.register_bytes() / 4
     }
 
-    /// How a step of so many fragments lies in memory; `wmma` finds its lanes' places by itself.
+    /// The arrangement of a step of this many fragments in memory; `wmma` determines its lanes' places itself.
     fn wide(&self, count: usize) -> Wide {
         if self.instruction.kind == Kind::Wmma { Wide::none() } else { Wide::new(self.layout, count) }
     }
 
-    /// Loads `count` fragments of A or B behind an address into those from `first` on, if a predicate holds.
+    /// Loads `count` fragments of A or B from an address into those from `first` on, if a predicate holds.
     fn load_step(&self, body: &mut Body, (first, count): (usize, usize), address: &str, guard: &str) {
         if self.instruction.kind == Kind::Wmma {
             return self.load(body, (first, count), address, guard);
@@ -80,7 +80,7 @@ impl<'a> Fragments<'a> {
         }
     }
 
-    /// Loads fragments behind an address, those of D from C.
+    /// Loads fragments from an address; those of D are loaded from C.
     fn load(&self, body: &mut Body, (first, count): (usize, usize), address: &str, guard: &str) {
         let name = if self.name == 'd' { 'c' } else { self.name };
         let (words, stride) = wmma::access(&self.instruction.id, name);
@@ -98,7 +98,7 @@ impl<'a> Fragments<'a> {
         });
     }
 
-    /// A line for each fragment of `wmma`, else for each register, with its width and its place.
+    /// Writes a line for each fragment of `wmma`, otherwise for each register, with its width and its place.
     fn each(
         &self,
         body: &mut Body,
@@ -120,7 +120,7 @@ impl<'a> Fragments<'a> {
     }
 }
 
-/// The kernel for blocks of this size.
+/// Writes the kernel for blocks of this size.
 pub(super) fn kernel(instruction: &Instruction, layouts: &Layouts, target: Target, block: Block) -> ProductKernel {
     let Block { down, across } = block;
     let [a, b, d] = fragments(instruction, layouts);
@@ -143,12 +143,12 @@ pub(super) fn kernel(instruction: &Instruction, layouts: &Layouts, target: Targe
         ("c", &layouts.c, Wide::none()),
         ("d", &layouts.d, Wide::none()),
     ] {
-        // `wmma` finds its lanes' places by itself.
+        // `wmma` determines its lanes' places itself.
         let own = if instruction.kind == Kind::Wmma { 0 } else { wide.at_once * layout.register_bytes() };
         pointer(&mut body, name, "%lane", own);
     }
     patch_loop(&mut body, PATCH);
-    // Of the patch each warp has a block; beyond the matrix it has none.
+    // Each warp has one block of the patch; beyond the matrix it has none.
     body.line(format!("div.u32 %part, %warp, {};", PATCH.across));
     body.line("add.u32 %row, %row, %part;");
     body.line(format!("mul.lo.u32 %part, %part, {};", PATCH.across));

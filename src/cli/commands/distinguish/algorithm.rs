@@ -27,12 +27,12 @@ use crate::{
 pub(super) fn distinguish(chosen: Vec<Chosen>, arguments: &Distinguish, screen: Screen) -> Outcome {
     let start = Instant::now();
     let [chosen] = <[Chosen; 1]>::try_from(chosen).map_err(|chosen| {
-        Failure::usage(format!("`--algorithm` takes one model, and there are {}", chosen.len()))
-            .help("ask about each model by itself")
+        Failure::usage(format!("`--algorithm` takes one model, but there are {}", chosen.len()))
+            .help("ask about each model separately")
     })?;
     let named: Vec<Algorithm> = arguments.algorithm.iter().filter_map(|name| Algorithm::named(name)).collect();
     let algorithms = <[Algorithm; 2]>::try_from(named).map_err(|named| {
-        Failure::usage(format!("two algorithms are compared, and {} are named", named.len()))
+        Failure::usage(format!("two algorithms are needed, but {} are given", named.len()))
             .help("give `--algorithm NAME` twice")
     })?;
     let asked = match &arguments.worse {
@@ -65,7 +65,7 @@ pub(super) fn distinguish(chosen: Vec<Chosen>, arguments: &Distinguish, screen: 
         Some(text) => {
             let dot = given_dot(text, &question)?;
             Err(question.shown(&dot).ok_or_else(|| {
-                Failure::usage("an input or a result of that dot is not finite, and errors are asked for")
+                Failure::usage("an input or a result of that dot is not finite, so the errors are not defined")
             })?)
         }
         None => {
@@ -101,7 +101,7 @@ pub(super) fn distinguish(chosen: Vec<Chosen>, arguments: &Distinguish, screen: 
     Ok(code)
 }
 
-/// The dot of the command line.
+/// Parses the dot given on the command line.
 fn given_dot(text: &str, question: &Question<'_>) -> Result<Dot, Failure> {
     let operation = Operation::new(question.of_dots.clone(), "thread");
     let mut dots = Dots::new(&operation);
@@ -120,7 +120,7 @@ fn write_formula(question: &Question<'_>, arguments: &Distinguish, inputs: &str)
     let finite = Conditions { finite: true, ..conditions(arguments, &question.of_dots)? };
     let query = question
         .query(&finite)
-        .map_err(|why| Failure::incomplete(format!("there is no formula: proofs do not cover {why}")))?;
+        .map_err(|why| Failure::incomplete(format!("no formula can be written: proofs do not cover {why}")))?;
     let [one, other] = arguments.algorithm.as_slice() else { return Ok(()) };
     let asked = match &arguments.worse {
         Some(name) => format!("has {name} a larger error than the other of {one} and {other}"),

@@ -13,8 +13,7 @@ use crate::cli::{
     failure::{Failure, Outcome},
 };
 
-/// Compares two models on an operation, or more; asks for properties of one, or compares two
-/// algorithms over one.
+/// Compares two or more models on an operation, determines properties of one, or compares two algorithms over one.
 pub(crate) fn distinguish(arguments: &Distinguish, screen: Screen) -> Outcome {
     if arguments.models.iter().any(|name| recipes::is_recipe(name)) {
         let k = arguments.products.map_or(recipes::USUAL_K, |k| k as usize);
@@ -31,7 +30,7 @@ pub(crate) fn distinguish(arguments: &Distinguish, screen: Screen) -> Outcome {
     match <[_; 2]>::try_from(chosen) {
         Ok(two) => pair::distinguish(two, arguments, screen),
         Err(chosen) if chosen.len() == 1 => Err(Failure::usage(format!(
-            "`{}` alone: there is no model to compare it with",
+            "only one model, `{}`: a comparison takes two or more",
             arguments.models[0]
         ))
         .help(

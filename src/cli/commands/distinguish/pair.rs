@@ -44,7 +44,7 @@ pub(super) fn distinguish(mut chosen: [Chosen; 2], arguments: &Distinguish, scre
         Verdict::Undecided(_) => (INCOMPLETE, None),
     };
     if arguments.proof.is_some() && code != 0 && !screen.quiet {
-        output::note("there is no proof to write: the models are not proved equal");
+        output::note("no proof was written: the models are not proved equal");
     }
     let took = start.elapsed();
     drop(progress);
@@ -64,7 +64,7 @@ pub(super) fn distinguish(mut chosen: [Chosen; 2], arguments: &Distinguish, scre
     Ok(code)
 }
 
-/// Files that were asked for.
+/// The files to write.
 struct Files<'a> {
     names: [&'a str; 2],
     id: &'a OperationId,
@@ -93,7 +93,7 @@ impl Files<'_> {
 
     fn query(&self, comparison: &Comparison<'_>) -> Result<Query, Failure> {
         comparison.query(self.conditions).map_err(|why| {
-            Failure::incomplete(format!("there is no formula for {}: proofs do not cover {why}", self.id))
+            Failure::incomplete(format!("no formula can be written for {}: proofs do not cover {why}", self.id))
         })
     }
 
@@ -113,7 +113,7 @@ impl Files<'_> {
         Ok(())
     }
 
-    /// Writes the proof and checks it against the formula; how many steps it has.
+    /// Writes the proof after checking it against the formula, and returns the number of its steps.
     fn write_proof(&self, comparison: &Comparison<'_>, certificate: &Certificate) -> Result<Option<usize>, Failure> {
         let Some(path) = &self.arguments.proof else { return Ok(None) };
         let mut proof = Proof::default();
@@ -127,7 +127,7 @@ impl Files<'_> {
                 .cause("the models are equal; the proof is not written"));
         }
         rup::check(&Encoded::of(&query.circuit, query.differs).cnf, &proof)
-            .map_err(|error| Failure::incomplete(format!("the solver's proof is refused: {error}")))?;
+            .map_err(|error| Failure::incomplete(format!("the solver's proof fails its check: {error}")))?;
         output::replace(path, &proof.drat())?;
         Ok(Some(proof.len()))
     }

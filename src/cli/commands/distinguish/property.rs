@@ -1,4 +1,4 @@
-//! `distinguish --property`: how one model computes, and what each other answer would give.
+//! `distinguish --property`: how one model computes, and the results of each other answer.
 
 use std::time::Instant;
 
@@ -17,12 +17,12 @@ use crate::{
     session::Properties,
 };
 
-/// Asks for properties of the arithmetic of one model's operation.
+/// Determines properties of the arithmetic of one model's operation.
 pub(super) fn distinguish(chosen: Vec<Chosen>, arguments: &Distinguish, screen: Screen) -> Outcome {
     let start = Instant::now();
     let [chosen] = <[Chosen; 1]>::try_from(chosen).map_err(|chosen| {
-        Failure::usage(format!("`--property` takes one model, and there are {}", chosen.len()))
-            .help("ask about each model by itself, or leave `--property` out to compare them")
+        Failure::usage(format!("`--property` takes one model, but there are {}", chosen.len()))
+            .help("ask about each model separately, or omit `--property` to compare them")
     })?;
     without_files(arguments, "is one")?;
     let id = select::one_operation(&arguments.op, &chosen.listed)?.id.clone();

@@ -1,4 +1,4 @@
-//! `distinguish` of more than two models: which are equal, and dots that tell the others apart.
+//! `distinguish` for more than two models: which are equal, and dots that distinguish the others.
 
 use std::time::Instant;
 

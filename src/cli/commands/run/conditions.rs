@@ -1,7 +1,8 @@
-//! What the system says of a device at one moment: clocks, temperature, power, whether it is divided.
+//! Conditions of a device at one moment, as the system reports them: clocks, temperature, power, partitioning.
 //!
-//! Read beside the driver that is probed, so that nothing here can take a run down: files of the kernel, and the program that
-//! comes with NVIDIA's driver, which is stopped if it takes long. What is not said is left out.
+//! They are read independently of the probed driver, so that nothing here can take down a run: from files of the
+//! kernel, and from the program that ships with NVIDIA's driver, which is killed if it takes too long. Readings that
+//! are not available are omitted.
 
 use std::{
     collections::BTreeMap,
@@ -15,13 +16,13 @@ use std::{
 
 use crate::report::{DeviceRecord, Kind};
 
-/// Readings by their names, which say the unit.
+/// Readings by name; the names include the unit.
 type Readings = BTreeMap<String, String>;
 
-/// How long a program may take to answer.
+/// The time limit for a program to answer.
 const LIMIT: Duration = Duration::from_secs(5);
 
-/// What `nvidia-smi` is asked (*specified*: `nvidia-smi --help-query-gpu`), and what a report calls it.
+/// The fields queried from `nvidia-smi` (*specified*: `nvidia-smi --help-query-gpu`), with their names in a report.
 const NVIDIA: [(&str, &str); 6] = [
     ("clocks.sm", "clock_sm_mhz"),
     ("clocks.mem", "clock_memory_mhz"),
@@ -31,8 +32,8 @@ const NVIDIA: [(&str, &str); 6] = [
     ("mig.mode.current", "mig"),
 ];
 
-/// What drivers of Linux offer of a PCI device (*specified*: the kernel's hwmon/sysfs-interface, gpu/amdgpu/thermal and
-/// i915's sysfs): a file, the name of the reading, and what its number is divided by.
+/// The files that Linux drivers offer for a PCI device (*specified*: the kernel's hwmon/sysfs-interface,
+/// gpu/amdgpu/thermal and i915's sysfs): a file, the name of the reading, and the divisor of its number.
 const FILES: [(&str, &str, f64); 7] = [
     ("hwmon/*/freq1_input", "clock_mhz", 1e6),
     ("hwmon/*/freq2_input", "clock_memory_mhz", 1e6),
@@ -43,7 +44,7 @@ const FILES: [(&str, &str, f64); 7] = [
     ("drm/card*/gt_act_freq_mhz", "clock_mhz", 1.0),
 ];
 
-/// The conditions of a device now; nothing of a model, of a double or of a driver that computes on the CPU.
+/// Returns the current conditions of a device; empty for a model, a double or a driver that computes on the CPU.
 pub(crate) fn now(device: &DeviceRecord) -> Readings {
     let property = |name: &str| device.properties.get(name).map(String::as_str);
     if device.kind != Kind::Hardware || device.emulated {
@@ -57,7 +58,7 @@ pub(crate) fn now(device: &DeviceRecord) -> Readings {
     }
 }
 
-/// What NVIDIA's program says of the GPU at a place on the bus.
+/// Asks NVIDIA's program for the readings of the GPU at an address on the bus.
 fn nvidia(program: &str, place: &str, limit: Duration) -> Readings {
     let names: Vec<&str> = NVIDIA.iter().map(|(asked, _)| *asked).collect();
     let mut command = Command::new(program);
@@ -68,7 +69,7 @@ fn nvidia(program: &str, place: &str, limit: Duration) -> Readings {
     known.map(|((_, name), cell)| ((*name).to_owned(), cell.to_owned())).collect()
 }
 
-/// The first line that a program prints, if it ends well within a time limit.
+/// Returns the first line that a program prints, if it exits successfully within a time limit.
 fn first_line(command: &mut Command, limit: Duration) -> Option<String> {
     let end = Instant::now() + limit;
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().ok()?;
@@ -88,7 +89,7 @@ fn first_line(command: &mut Command, limit: Duration) -> Option<String> {
     status.success().then(|| text.lines().next().map(str::to_owned)).flatten()
 }
 
-/// What the kernel's files say of a PCI device whose directory this is.
+/// Reads the kernel's files of a PCI device, given its directory.
 fn of_pci(device: &Path) -> Readings {
     let mut readings = Readings::new();
     for (pattern, name, unit) in FILES {
@@ -99,7 +100,7 @@ fn of_pci(device: &Path) -> Readings {
     readings
 }
 
-/// The number in the first file of a pattern `FOLDER/GLOB/FILE`.
+/// Returns the number in the first file that matches a pattern `FOLDER/GLOB/FILE`.
 fn matching(device: &Path, pattern: &str) -> Option<f64> {
     let (folder, rest) = pattern.split_once('/')?;
     let (glob, file) = rest.split_once('/')?;
@@ -114,7 +115,7 @@ fn number(file: &Path) -> Option<f64> {
     fs::read_to_string(file).ok()?.trim().parse().ok().filter(|number: &f64| number.is_finite())
 }
 
-/// The fastest clock of the CPUs in this directory, where the kernel tells.
+/// Returns the fastest clock among the CPUs in this directory, if the kernel reports clocks.
 fn of_cpu(cpus: &Path) -> Readings {
     let entries = fs::read_dir(cpus).into_iter().flatten().filter_map(Result::ok);
     let clocks = entries.filter_map(|entry| number(&entry.path().join("cpufreq/scaling_cur_freq")));
@@ -161,7 +162,7 @@ mod tests {
         }
     }
 
-    /// A program that does what a script says.
+    /// A program that runs a shell script.
     #[cfg(unix)]
     fn program(script: &str) -> tempfile::TempDir {
         use std::os::unix::fs::PermissionsExt;

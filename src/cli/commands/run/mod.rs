@@ -1,4 +1,4 @@
-//! `run`: probe devices and report what was found.
+//! `run`: probes devices and reports what was found.
 
 mod conditions;
 mod probed;
@@ -29,7 +29,7 @@ use crate::cli::{
 pub(crate) use probed::reports;
 use sink::Sink;
 
-/// How long a device may take to answer one request, if `--timeout` does not say.
+/// The time limit for a device to answer one request, without `--timeout`.
 const REQUEST: Duration = Duration::from_secs(60);
 
 /// Probes devices.
@@ -106,7 +106,7 @@ impl Listener<Option<OperationReport>> for Grows<'_> {
     }
 }
 
-/// The model that `--expect` names, which has an operation of every device.
+/// Loads the model named by `--expect`, and checks that it has an operation of every device.
 fn expected(arguments: &Run, jobs: &[Job]) -> Result<Option<Expected>, Failure> {
     let Some(name) = &arguments.expect else { return Ok(None) };
     let model = models::load(name)?;

@@ -1,4 +1,4 @@
-//! Devices probed for a command that needs their reports, and prints none of them.
+//! Probes devices for a command that needs their reports but prints none of them.
 
 use std::{
     sync::{
@@ -28,8 +28,8 @@ use crate::cli::{
     io::{interrupt::Interrupt, progress::Progress},
 };
 
-/// The reports of devices, one list for each selector. Models are probed side by side, hardware one after the other. Once
-/// interrupted, they hold what was found by then, and say that they are not over.
+/// Returns the reports of devices, one list for each selector. Models are probed concurrently, hardware one device at a
+/// time. When interrupted, the reports hold what was found so far, and say that they are unfinished.
 ///
 /// # Errors
 /// If a selector names no device.
@@ -70,7 +70,7 @@ pub(crate) fn reports(selectors: &[String], screen: Screen, interrupt: Interrupt
     Ok(found)
 }
 
-/// How far all devices are, and how many operations are done.
+/// The progress of all devices, and the number of completed operations.
 type Counted = (Progress, usize);
 
 /// Probes every operation of one device.

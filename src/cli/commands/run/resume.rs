@@ -1,4 +1,4 @@
-//! `run --resume`: goes on with a report that was left unfinished.
+//! `run --resume`: continues a report that was left unfinished.
 
 use std::path::Path;
 
@@ -17,14 +17,14 @@ use crate::cli::{
     io::{input, journal, output},
 };
 
-/// What is left to ask, device by device, in the order of the file.
+/// Plans the operations that are left to ask, device by device, in the order of the file.
 pub(crate) fn jobs(file: &Path, devices: &Devices, screen: Screen) -> Result<Vec<Job>, Failure> {
     let reports = read(file)?;
     let mut left = Vec::new();
     for report in &reports {
         let ids = report.unfinished().ok_or_else(|| {
             Failure::usage(format!(
-                "`{}` does not say what was to be asked of {}",
+                "`{}` does not contain the plan of the run on {}",
                 file.display(),
                 report.device.selector
             ))
@@ -45,19 +45,18 @@ pub(crate) fn jobs(file: &Path, devices: &Devices, screen: Screen) -> Result<Vec
 
 fn read(file: &Path) -> Result<Vec<Report>, Failure> {
     if file == Path::new("-") || file.is_dir() {
-        return Err(Failure::usage(format!("`{}` is no file that a run can go on with", file.display()))
-            .help("name the file that `--out` wrote; of a directory, one of its files"));
+        return Err(Failure::usage(format!("`{}` is not a file that a run can resume", file.display()))
+            .help("name the file that `--out` wrote; for a directory, one of its files"));
     }
     let text = input::read(file)?;
     let wrong = |problem: &check::Problem| Failure::usage(format!("`{}` cannot be resumed: {problem}", file.display()));
-    check::check(&text)
-        .map_err(|problems| wrong(&problems[0]).help("`mxprobe validate FILE` says all that is wrong"))?;
+    check::check(&text).map_err(|problems| wrong(&problems[0]).help("`mxprobe validate FILE` lists every problem"))?;
     let mut reports = check::read_reports(&text).map_err(|problem| wrong(&problem))?;
     journal::replay(file, &mut reports);
     Ok(reports)
 }
 
-/// The devices that are there now: those that `--device` names, else those of the reports that are not finished.
+/// Returns the devices that are present now: those named by `--device`, or else those of the unfinished reports.
 fn targets(devices: &Devices, reports: &[Report], left: &[Vec<OperationId>]) -> Result<Vec<Target>, Failure> {
     let of_reports = || {
         let open = reports.iter().zip(left).filter(|(_, left)| !left.is_empty());

@@ -1,4 +1,4 @@
-//! Where the reports of a run go: to the screen, to a file that grows, to a file a device.
+//! Destinations of the reports of a run: the screen, a growing file, or one file per device.
 
 use std::{
     collections::BTreeMap,
@@ -19,22 +19,22 @@ use crate::cli::{
     io::{journal::Journal, output},
 };
 
-/// Where reports go.
+/// The destination of reports.
 pub(crate) struct Sink {
     format: Format,
     screen: Screen,
     out: Option<Out>,
     several: bool,
-    /// Each operation is listed with its findings.
+    /// Whether each operation is listed with its findings.
     listed: bool,
     reports: Vec<Report>,
-    /// What was learnt since each file was written whole; one for each file.
+    /// The results since each file was last written as a whole; one journal per file.
     journals: Vec<Journal>,
-    /// Which report grows, since when, and what its run had taken before.
+    /// The index of the growing report, when this run started it, and its duration in earlier runs.
     now: (usize, Instant, u64),
-    /// Why the file is not what is known here.
+    /// Why the file lags behind the results, if it does.
     unsaved: Option<Failure>,
-    /// Why standard output is not heard any more.
+    /// Why standard output can no longer be written, if it cannot.
     unheard: Option<Failure>,
 }
 
@@ -45,7 +45,7 @@ enum Out {
 }
 
 impl Sink {
-    /// Writes what is known already, so that a file that cannot be written is noticed before anything is asked.
+    /// Writes what is already known, so that an unwritable file is noticed before anything is asked.
     pub(crate) fn new(arguments: &Run, screen: Screen, jobs: &[Job]) -> Result<Self, Failure> {
         let out = match arguments.resume.as_ref().or(arguments.out.as_ref()) {
             None => None,
@@ -58,7 +58,7 @@ impl Sink {
                 let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
                 if !parent.is_dir() || path.as_os_str().to_string_lossy().ends_with('/') {
                     return Err(Failure::usage(format!("`{}` cannot be written: no such directory", path.display()))
-                        .help("make the directory first"));
+                        .help("create the directory first"));
                 }
                 Some(Out::File(path.clone()))
             }
@@ -84,12 +84,12 @@ impl Sink {
         Ok(sink)
     }
 
-    /// The report at this place grows from now on.
+    /// Makes the report at this index the growing one.
     pub(crate) fn begin(&mut self, at: usize) {
         self.now = (at, Instant::now(), self.reports[at].time.duration_ns);
     }
 
-    /// What the system said of the device before it was asked.
+    /// Stores the readings of the system before the device was asked.
     pub(crate) fn before(&mut self, readings: BTreeMap<String, String>) {
         let conditions = &mut self.reports[self.now.0].conditions;
         if conditions.start.is_empty() {
@@ -97,7 +97,7 @@ impl Sink {
         }
     }
 
-    /// What the system said of the device after it was asked.
+    /// Stores the readings of the system after the device was asked.
     pub(crate) fn after(&mut self, readings: BTreeMap<String, String>) {
         self.reports[self.now.0].conditions.end = readings;
     }
@@ -127,14 +127,15 @@ impl Sink {
         Ok(())
     }
 
-    /// Whether a person gets the first screen and not the list.
+    /// Whether the user gets the first screen rather than the list.
     pub(crate) fn is_summed_up(&self) -> bool {
         self.format == Format::Table && !self.listed
     }
 
-    /// The first screen as far as it is known.
+    /// Returns the first screen with the results so far.
     pub(crate) fn so_far(&mut self) -> String {
-        // A report that is not over counts as interrupted, in case nothing more is written; who watches it grow sees that it does.
+        // A growing report counts as interrupted, in case nothing more is written; the user who watches it need not be
+        // told.
         let at = self.now.0;
         let interrupted = std::mem::replace(&mut self.reports[at].time.interrupted, false);
         let text = self.format.form(self.screen).text(&self.shown(std::slice::from_ref(&self.reports[at])));
@@ -146,7 +147,7 @@ impl Sink {
         Reports { reports, listed: self.listed }
     }
 
-    /// Says it on standard output. A run that is saved goes on for those who read the file, whoever left.
+    /// Prints to standard output. A run that is saved to a file continues even if standard output was closed.
     fn print(&mut self, text: &str) -> Result<(), Failure> {
         if self.unheard.is_some() {
             return Ok(());
@@ -162,7 +163,7 @@ impl Sink {
 
     pub(crate) fn close(&mut self) -> Result<(), Failure> {
         match self.format {
-            // Shown device by device, as they ended.
+            // These were shown device by device, as each finished.
             Format::Table => {
                 let saved = match &self.out {
                     Some(Out::File(path)) => vec![path.clone()],
@@ -179,26 +180,26 @@ impl Sink {
             format => self.print(&format.form(self.screen).text(&self.shown(&self.reports)))?,
         }
         match (self.unsaved.take(), self.unheard.take()) {
-            (Some(failure), _) => Err(failure.help("`mxprobe run --resume` with that file goes on from what it holds")),
+            (Some(failure), _) => Err(failure.help("`mxprobe run --resume` with that file continues from there")),
             (None, Some(failure)) if !failure.is_silent() => {
-                Err(failure.help("the file that `--out` names has it all"))
+                Err(failure.help("the file given with `--out` is complete"))
             }
             _ => Ok(()),
         }
     }
 
-    /// Whether everything that was to be asked was, and nothing failed.
+    /// Whether everything that was planned was asked, and nothing failed.
     pub(crate) fn is_finished(&self) -> bool {
         self.reports.iter().all(|report| report.unfinished().is_some_and(|left| left.is_empty()))
     }
 
-    /// Whether an operation has other bits than the model that was expected.
+    /// Whether the bits of an operation differ from those of the expected model.
     pub(crate) fn is_contradicted(&self) -> bool {
         let operations = || self.reports.iter().flat_map(|report| &report.operations);
         operations().any(|operation| operation.finding(EXPECTED).is_some_and(|finding| finding.is(false)))
     }
 
-    /// One report, or an array of them where the run has several devices.
+    /// Serializes one report, or an array of them if the run has several devices.
     fn text(&self) -> String {
         match self.reports.as_slice() {
             [one] if !self.several => to_json(one),
@@ -206,7 +207,7 @@ impl Sink {
         }
     }
 
-    /// Notes an operation in the journal of the file; whether that is enough for now.
+    /// Appends an operation to the journal of the file, and returns whether that is sufficient for now.
     fn note(&mut self, operation: &OperationReport) -> bool {
         let at = self.now.0;
         let file = if matches!(self.out, Some(Out::File(_))) { 0 } else { at };
@@ -214,12 +215,12 @@ impl Sink {
         self.unsaved.is_none() && journal.append(at, &self.reports[at], operation).is_ok()
     }
 
-    /// Writes; if that fails, the run goes on, and the next finding is another attempt.
+    /// Writes the file; if that fails, the run continues and tries again after the next operation.
     fn save(&mut self) {
         let before = self.unsaved.take();
         self.unsaved = self.write().err();
         if let (None, Some(failure)) = (before, &self.unsaved) {
-            output::note(format!("note: {failure}; the run goes on, and tries again after each operation"));
+            output::note(format!("note: {failure}; the run continues, and tries again after each operation"));
         }
     }
 
@@ -237,20 +238,20 @@ impl Sink {
     }
 }
 
-/// Whether each operation is listed with its findings, and the screen with or without the evidence: a run of some operations or
-/// probes lists them, `-v` goes one step further, `-vv` two.
+/// Returns whether each operation is listed with its findings, and the screen with or without the evidence: a run of
+/// selected operations or probes lists them, `-v` goes one step further, `-vv` two.
 fn detail(arguments: &Run, screen: Screen) -> (bool, Screen) {
     let steps = u8::from(!arguments.op.is_empty() || !arguments.probe.is_empty()) + screen.steps();
     (steps > 0, screen.with_evidence(steps > 1))
 }
 
-/// `cpu-amx.json`: the backend and the fingerprint, so that the same device has the same file on every machine. Of several
-/// that are the same, the second is `cuda-sm_90a-2.json`.
+/// Names the files `cpu-amx.json`: from backend and fingerprint, so that the same device has the same file name on
+/// every machine. If several names collide, the second becomes `cuda-sm_90a-2.json`.
 fn file_names<'a>(devices: impl Iterator<Item = &'a DeviceRecord>) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for device in devices {
         let stem = file_stem(device);
-        // Some file systems take letters of either case for the same.
+        // Some file systems are case-insensitive.
         let is_new = |name: &String| !names.iter().any(|known| known.eq_ignore_ascii_case(name));
         let more = (2..).map(|number| format!("{stem}-{number}.json"));
         let name = std::iter::once(format!("{stem}.json")).chain(more).find(is_new);

@@ -24,7 +24,7 @@ use crate::{
 use page::{Bounded, Place};
 pub(super) use page::{record, words};
 
-/// Bounds the error of dots of a length, and gives the interval of each element.
+/// Bounds the error of dots of a given length, and computes the interval of each element.
 pub(crate) fn tolerance(arguments: &Tolerance, screen: Screen) -> Outcome {
     let unit = Chosen::new(&arguments.unit)?;
     let id = &unit.operation.id;
@@ -34,7 +34,7 @@ pub(crate) fn tolerance(arguments: &Tolerance, screen: Screen) -> Outcome {
     let step = id.shape.sizes().2;
     let k = match (&operands, arguments.k) {
         (Some(operands), Some(k)) if operands.k != k as usize => {
-            return Err(Failure::usage(format!("A has {} columns, and `--k` is {k}", operands.k)));
+            return Err(Failure::usage(format!("A has {} columns, but `--k` is {k}", operands.k)));
         }
         (Some(operands), _) => operands.k,
         (None, k) => k.map_or(step, |k| k as usize),
@@ -54,7 +54,7 @@ pub(crate) fn tolerance(arguments: &Tolerance, screen: Screen) -> Outcome {
     if let Some(path) = &arguments.dots {
         elements = Some(dots(&bounds, &unit.operation, path)?);
     }
-    let progress = Progress::of_one(screen, format!("looking for the worst of {} dots on {id}", arguments.search));
+    let progress = Progress::of_one(screen, format!("searching for the worst of {} dots on {id}", arguments.search));
     let worst = bounds.worst(arguments.search, arguments.seed);
     drop(progress);
     let found = Bounded { model: &unit.name, bounds: &bounds, worst, seed: arguments.seed, elements };
@@ -77,7 +77,7 @@ impl Chosen {
     }
 }
 
-/// A, B and C of a product, as files have them.
+/// A, B and C of a product, as read from files.
 pub(super) struct Operands {
     pub(super) m: usize,
     pub(super) n: usize,
@@ -88,10 +88,10 @@ pub(super) struct Operands {
 }
 
 impl Operands {
-    /// Reads values that the operation's formats hold exactly.
+    /// Reads values that are exact in the operation's formats.
     pub(super) fn read(id: &OperationId, a: &Path, b: &Path, c: Option<&Path>) -> Result<Self, Failure> {
         if id.block_scale().is_some() {
-            return Err(Failure::usage(format!("{id} has block scales, for which there are no files here"))
+            return Err(Failure::usage(format!("{id} has block scales, which A, B and C files cannot hold"))
                 .help("`--dots` takes scales"));
         }
         let read = |path: &Path, format: Format, name: &str, is_column: bool| -> Result<(Matrix, Elements), Failure> {
@@ -103,14 +103,14 @@ impl Operands {
         let (of_b, b) = read(b, id.b, "B", true)?;
         let (m, k, n) = (of_a.rows, of_a.columns, of_b.columns);
         if of_b.rows != k {
-            return Err(Failure::usage(format!("A is {m}×{k} and B is {}×{n}", of_b.rows)));
+            return Err(Failure::usage(format!("A is {m}×{k}, but B is {}×{n}", of_b.rows)));
         }
         let c = match c {
             None => Elements::zeros(id.c, m * n),
             Some(path) => {
                 let (of_c, c) = read(path, id.c, "C", false)?;
                 if (of_c.rows, of_c.columns) != (m, n) {
-                    return Err(Failure::usage(format!("C is {}×{}, and A·B is {m}×{n}", of_c.rows, of_c.columns)));
+                    return Err(Failure::usage(format!("C is {}×{}, but A·B is {m}×{n}", of_c.rows, of_c.columns)));
                 }
                 c
             }
@@ -124,7 +124,7 @@ impl Operands {
     }
 }
 
-/// One end of each interval as bits.
+/// Returns one end of each interval, as bits.
 fn ends(elements: &[Element], format: Format, is_high: bool) -> Elements {
     let nan = format.nan().unwrap_or(0);
     let infinity = |negative: bool| format.infinity(negative).unwrap_or_else(|| format.largest(negative));
@@ -142,7 +142,7 @@ fn ends(elements: &[Element], format: Format, is_high: bool) -> Elements {
     Elements::from_bits(format, elements.iter().map(end))
 }
 
-/// The interval of every dot of a file.
+/// Returns the interval of every dot of a file.
 fn dots(bounds: &Bounds, operation: &Operation, path: &Path) -> Result<Vec<(Place, Element)>, Failure> {
     let wrong = |error: std::io::Error| Failure::usage(format!("`{}`: {error}", path.display()));
     let input: Box<dyn Read> =

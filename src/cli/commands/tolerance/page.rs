@@ -1,4 +1,4 @@
-//! What `tolerance` shows.
+//! The output of `tolerance`.
 
 use mxprobe_api::Format;
 use serde_json::{Value, json};
@@ -8,16 +8,16 @@ use crate::{
     tolerance::{Bound, Element, Found, Interval, Signs, Tolerance},
 };
 
-/// Which element an interval is of.
+/// The element that an interval belongs to.
 #[derive(Clone, Copy)]
 pub(super) enum Place {
     /// Row and column of D.
     Element(usize, usize),
-    /// The number of a dot, from 0.
+    /// The index of a dot, from 0.
     Dot(usize),
 }
 
-/// A bound, and intervals of given operands.
+/// A bound, with the intervals of given operands.
 pub(super) struct Bounded<'a> {
     pub(super) model: &'a str,
     pub(super) bounds: &'a Tolerance,
@@ -26,10 +26,10 @@ pub(super) struct Bounded<'a> {
     pub(super) elements: Option<Vec<(Place, Element)>>,
 }
 
-/// Elements that people see; JSON has all.
+/// The maximum number of elements shown to people; the JSON has all.
 const SHOWN: usize = 20;
 
-/// Signs of the terms of a dot, in words.
+/// Describes the signs of the terms of a dot.
 fn named(signs: Signs) -> &'static str {
     match signs {
         Signs::Positive => "no term is negative",
@@ -40,7 +40,7 @@ fn named(signs: Signs) -> &'static str {
 
 const ALL_SIGNS: [Signs; 3] = [Signs::Positive, Signs::Negative, Signs::Mixed];
 
-/// An interval in words.
+/// Formats the ends of an interval.
 pub(in crate::cli::commands) fn words(format: Format, interval: Interval) -> [String; 2] {
     match interval {
         Interval::Within { low, high } => [low, high].map(|bits| format!("{:e}", format.to_f64(bits))),
@@ -49,7 +49,7 @@ pub(in crate::cli::commands) fn words(format: Format, interval: Interval) -> [St
     }
 }
 
-/// An interval for programs.
+/// An interval as JSON.
 pub(in crate::cli::commands) fn record(format: Format, element: &Element) -> Value {
     let number = |value: f64| if value.is_finite() { json!(value) } else { Value::Null };
     let (kind, ends) = match element.interval {

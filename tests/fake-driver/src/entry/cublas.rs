@@ -1,20 +1,20 @@
-//! As much of cuBLAS as a product of f32 matrices takes, so that the way to it can be tested.
+//! The part of cuBLAS that a product of f32 matrices needs, so that the code that calls it can be tested.
 
 use super::*;
 
-/// Products that a product of matrices takes a cycle for.
+/// The number of scalar products that a matrix product computes per cycle.
 const PRODUCTS_OF_CYCLE: usize = 1024;
 
-/// The one handle.
+/// The only handle.
 const HANDLE: usize = 0x200;
 
-/// An f32 that the caller points to.
+/// Reads an f32 that the caller points to.
 fn single(pointer: *const f32) -> Result<f32, Status> {
     let bytes = host(pointer.cast(), 4)?;
     Ok(f32::from_le_bytes(bytes.try_into().map_err(|_| Status::INVALID_VALUE)?))
 }
 
-/// Columns of a column-major matrix on the device.
+/// Reads columns of a column-major matrix on the device.
 fn columns(driver: &mut Driver, start: u64, count: usize, stride: usize) -> Result<Vec<f32>, Status> {
     let bytes = driver.memory.span(start, count * stride * 4)?;
     Ok(bytes.chunks_exact(4).map(|word| f32::from_le_bytes([word[0], word[1], word[2], word[3]])).collect())

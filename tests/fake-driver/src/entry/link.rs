@@ -13,7 +13,7 @@ static LINKS: Mutex<BTreeMap<usize, Link>> = Mutex::new(BTreeMap::new());
 /// A `CUlinkState`.
 #[derive(Default)]
 struct Link {
-    /// Address and length of the caller's buffers.
+    /// The address and length of the caller's buffer.
     information_log: (usize, usize),
     error_log: (usize, usize),
     /// `CU_JIT_TARGET`.
@@ -86,7 +86,7 @@ entries! {
     }
 }
 
-/// As [`put_text`], where the caller gave a buffer.
+/// As [`put_text`], if the caller gave a buffer.
 fn put_log((start, len): (usize, usize), log: &str) -> Result<(), Status> {
     if start == 0 || len == 0 {
         return Ok(());
@@ -96,8 +96,8 @@ fn put_log((start, len): (usize, usize), log: &str) -> Result<(), Status> {
 }
 
 impl Link {
-    /// Reads `CU_JIT_INFO_LOG_BUFFER` (3), its size (4), the same of errors (5, 6), and `CU_JIT_TARGET` (9); other options
-    /// change nothing.
+    /// Reads `CU_JIT_INFO_LOG_BUFFER` (3), its size (4), the same for errors (5, 6), and `CU_JIT_TARGET` (9); ignores
+    /// other options.
     fn new(count: c_uint, options: *const c_uint, values: *const usize) -> Result<Self, Status> {
         let mut link = Self::default();
         let count = count as usize;
@@ -118,7 +118,7 @@ impl Link {
     }
 }
 
-/// A module from a file that this library wrote, or from PTX that ends with a zero.
+/// Loads a module from a cubin that this library wrote, or from PTX that ends with a NUL.
 fn load(driver: &mut Driver, image: *const c_void) -> Result<u64, Status> {
     if host(image, 4)? != b"\x7fELF" {
         return driver.load(text(image.cast())?.as_bytes());

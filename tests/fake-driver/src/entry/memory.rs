@@ -39,7 +39,7 @@ fn copy_in(driver: &mut Driver, to: u64, from: *const c_void, len: usize) -> Res
     Ok(())
 }
 
-/// The host waits for a copy into memory that is not page-locked, asynchronous or not.
+/// Copies to the host. The host waits for copies into memory that is not page-locked, even asynchronous ones.
 fn copy_out(driver: &mut Driver, to: *mut c_void, from: u64, len: usize) -> Result<(), Status> {
     driver.wait()?;
     host_mut(to, len)?.copy_from_slice(driver.memory.span(from, len)?);

@@ -1,8 +1,9 @@
-//! `cp.async`, and shared memory that `wgmma` reads while it is written.
+//! `cp.async` on its own; `wgmma.rs` tests copies into memory that a multiply reads.
 
 use super::{Status, driver, run};
 
-/// Each thread copies its number and 100 more to the place of its neighbour, and stores what is there after `wait`.
+/// Each thread copies its number, and its number plus 100, to its neighbour's place, and stores its own place after
+/// `wait`.
 fn copied(wait: &str) -> Result<Vec<u32>, Status> {
     let body = format!(
         "mov.u32 %r0, room; mad.lo.u32 %r1, %thread, 16, %r0; xor.b32 %r2, %thread, 1; mad.lo.u32 %r2, %r2, 16, %r0;

@@ -1,11 +1,11 @@
-//! `mma.sync` of every shape: operands packed by one rule, D against naive sums.
+//! `mma.sync` of every shape: operands are packed by one rule, and D is compared with naive sums.
 
 use mxprobe_api::{Format, OperationId};
 
 use super::{download, driver, faulty, function, small, upload, value};
 use crate::{driver::Driver, settings::Fault};
 
-/// One `mma` of a warp: its text after `mma.sync.aligned.`, and the operation it is.
+/// One `mma` of a warp: a model, the text after `mma.sync.aligned.`, the target, and the bits of an operand's element.
 struct Form {
     model: &'static str,
     text: &'static str,
@@ -62,7 +62,7 @@ impl Form {
         format!("mma.{}.{}", words[0], formats[..4].join(".")).parse().unwrap()
     }
 
-    /// How many scales a row has, and their format.
+    /// The number of scales of a row, and their format.
     fn scales(&self) -> Option<(u32, Format)> {
         let count = match self.text {
             text if text.contains("4X") => 4,
@@ -103,7 +103,7 @@ impl Form {
     }
 }
 
-/// The one rule of all layouts but Volta's: row and column of sub-element `s` of register `r` in `lane`.
+/// The row and column of sub-element `s` of register `r` in `lane`, by the one rule of all layouts except Volta's.
 fn rule(operand: char, m: u32, e: u32, wide: bool, lane: u32, r: u32, s: u32) -> (u32, u32) {
     let (g, t) = (lane / 4, lane % 4);
     match operand {
@@ -115,7 +115,7 @@ fn rule(operand: char, m: u32, e: u32, wide: bool, lane: u32, r: u32, s: u32) ->
     }
 }
 
-/// What the registers of a warp hold for a matrix, as 32-bit words by register and lane, 64-bit ones as two.
+/// The registers of a warp for a matrix, as 32-bit words by register and lane; 64-bit registers are two words.
 fn pack(operand: char, form: &Form, format: Format, bits: u32, elements: &[u64], columns: u32) -> Vec<u32> {
     let m = form.id().shape.m;
     let e = (32 / bits).max(1);
@@ -150,7 +150,7 @@ fn product(form: &Form, driver: &mut Driver) -> (Vec<f64>, Vec<f64>) {
     let mut scale_words = vec![0u32; 64];
     if let Some((count, format)) = form.scales() {
         for lane in 0..32u32 {
-            // Rows g and g + 8 from threads 0 and 1 of a quad; columns from thread 3, and nothing anywhere else.
+            // Rows g and g + 8 are in threads 0 and 1 of a quad, columns in thread 3; the others have zeros.
             let a_row = match lane % 4 {
                 0 => Some(lane / 4),
                 1 => Some(lane / 4 + 8),
@@ -184,7 +184,7 @@ fn product(form: &Form, driver: &mut Driver) -> (Vec<f64>, Vec<f64>) {
         });
         wanted.push(value(id.c, c[(row * n + column) as usize]) + products.sum::<f64>());
     }
-    // Unpacked as it was packed: the place of each element in the words.
+    // Unpack D by the same rule that packs operands.
     let places: Vec<u64> = (0..u64::from(m * n)).collect();
     let e = (32 / bits[3]).max(1);
     let mut found = vec![f64::NAN; places.len()];

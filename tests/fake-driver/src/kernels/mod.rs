@@ -1,4 +1,4 @@
-//! Whole kernels through the driver: known answers of each instruction, and matrix products against naive sums.
+//! Whole kernels through the driver: known answers for each instruction, and matrix products against naive sums.
 
 mod copy;
 mod mma;
@@ -182,7 +182,7 @@ pub(crate) fn random(state: &mut u64) -> i64 {
     i64::try_from(*state >> 40).unwrap()
 }
 
-/// A small integer that every format holds.
+/// A random small integer that every format can represent.
 pub(crate) fn small(state: &mut u64, format: Format) -> u64 {
     let signed = Format::named(format.name()).is_ok() && !["u8", "u4"].contains(&format.name());
     let value = random(state) % if signed { 7 } else { 4 } - if signed { 3 } else { 0 };
@@ -199,7 +199,7 @@ pub(crate) fn value(format: Format, bits: u64) -> f64 {
 
 #[test]
 fn a_product_and_a_sum_without_a_direction_are_contracted() {
-    // 1 + 2^-23 squared, less 1 + 2^-22: 2^-46 in one rounding, nothing in two (NVIDIA, Precision & Performance, figure 1).
+    // (1 + 2^-23)² - (1 + 2^-22) is 2^-46 with one rounding, 0 with two (NVIDIA, Precision & Performance, figure 1).
     let start = "mov.f32 %f0, 0f3F800001; mov.f32 %f1, 0fBF800002;";
     let end = "st.global.f32 [%out], %f3;";
     for (body, expected) in [

@@ -7,7 +7,7 @@ use crate::{driver::Driver, settings::Fault, status::Status};
 
 const N: u32 = 16;
 
-/// Formats of D, A and B, the kind, and the fields of the instruction descriptor that say them.
+/// The formats of D, A and B, the kind, and their fields in the instruction descriptor.
 struct Form {
     formats: [&'static str; 3],
     kind: &'static str,
@@ -15,7 +15,7 @@ struct Form {
     scales: Option<Scales>,
 }
 
-/// How many scales a row or column has and in which format, and the first byte of a word that is taken of A's and of B's.
+/// The number of scales of a row or column, their format, and the first byte of a word that is used of A's and of B's.
 #[derive(Clone, Copy)]
 struct Scales {
     count: usize,
@@ -37,7 +37,7 @@ const fn scaled(
     Form { formats: ["f32", a, b], kind, fields, scales: Some(Scales { count, format, bytes }) }
 }
 
-/// Bit 23 of the descriptor: scales are ue8m0.
+/// Bit 23 of the instruction descriptor: scales are ue8m0.
 const UE8M0: u32 = 1 << 23;
 
 const FORMS: [Form; 15] = [
@@ -68,7 +68,7 @@ impl Form {
         Format::named(self.formats[index]).unwrap()
     }
 
-    /// Whether a byte of each 16 stands for each element, whatever its width.
+    /// Whether each 16 bytes hold 16 elements, whatever their width.
     fn mixes_widths(&self) -> bool {
         self.kind.contains("f8f6f4")
     }
@@ -77,8 +77,8 @@ impl Form {
         if self.mixes_widths() { 32 } else { 256 / self.format(1).bits() }
     }
 
-    /// The words of scales by column and thread: four columns of A's, then one of B's; bytes that are not asked for hold
-    /// something else.
+    /// The words of scales by column and thread: four columns of A's, then one of B's. Bytes that are not selected hold
+    /// 0x55.
     fn scale_words(&self) -> Vec<u32> {
         let Some(Scales { count, format, bytes }) = self.scales else { return Vec::new() };
         let word = |line: usize, first: usize| {
@@ -94,7 +94,7 @@ impl Form {
     }
 
     fn kernel(&self) -> String {
-        // 32 bytes of k a row, in core matrices of 8 rows by 16 bytes.
+        // A row has 32 bytes, in core matrices of 8 rows by 16 bytes.
         let (a_bytes, b_bytes) = (128 * 32, N * 32);
         let constant = |rows: u64| 1 << 46 | rows << 16 | 128 >> 4 << 32;
         let mut descriptor = self.fields | (N / 8) << 17;
@@ -162,7 +162,7 @@ impl Form {
     }
 
     fn image(&self, format: Format, rows: u32, elements: &[i64]) -> Vec<u32> {
-        // Core matrices of 8 rows by 16 bytes, and in each 16 bytes the elements from the lowest bit on.
+        // Core matrices of 8 rows by 16 bytes, with the elements of each 16 bytes packed from the lowest bit on.
         let (k, bits) = (self.k(), format.bits());
         let in_sixteen_bytes = if self.mixes_widths() { 16 } else { 128 / bits };
         let mut bytes = vec![0u8; (rows * 32) as usize];
@@ -176,7 +176,7 @@ impl Form {
         bytes.chunks(4).map(|word| u32::from_le_bytes(word.try_into().unwrap())).collect()
     }
 
-    /// Runs `kernel` on small integers: D as it was found, C, and D as it should be.
+    /// Runs `kernel` on small integers. Returns the kernel's D, C, and the right D.
     fn run(&self, driver: &mut Driver, kernel: &str) -> Result<[Vec<f64>; 3], Status> {
         let k = self.k();
         let mut state = 5;
@@ -229,7 +229,7 @@ fn every_kind_of_small_integers_is_the_naive_product() {
 fn scales_are_needed_in_every_quarter_and_begin_where_their_kind_allows() {
     let form = &FORMS[11];
     let kernel = form.kernel();
-    // Only the first warp stores: the other quarters hold what was there before.
+    // Only the first warp stores: the other quarters keep their old content.
     let store = "tcgen05.st.sync.aligned.32x32b.x1.b32";
     let wrong = kernel.replace(store, &format!("@%warp0 {store}"));
     assert!(wrong != kernel);
@@ -262,7 +262,7 @@ fn a_kind_that_is_not_there_is_refused() {
 fn sums_are_not_there_before_they_were_waited_for() {
     let form = &FORMS[0];
     let kernel = form.kernel();
-    // One question is not enough, and none is not either.
+    // Polling the barrier once is not enough, and neither is not polling at all.
     for missing in ["@!%done bra wait;", "mbarrier.try_wait.parity.shared::cta.b64 %done, [%bar], 0; @!%done bra wait;"]
     {
         assert!(kernel.contains(missing));
@@ -270,7 +270,7 @@ fn sums_are_not_there_before_they_were_waited_for() {
         assert!(found == c, "{missing}");
     }
     let [found, c, _] = form.run(&mut driver("b200"), &kernel.replace("tcgen05.wait::ld.sync.aligned;", "")).unwrap();
-    assert!(found == c, "loads that nobody waited for left the registers as they were");
+    assert!(found == c, "loads without a wait leave the registers unchanged");
 }
 
 #[test]

@@ -1,20 +1,20 @@
-//! `mma.sync` of m8n8k4 with f16: four multiplies a warp, each operand by rows or by columns.
+//! `mma.sync` of m8n8k4 with f16: four multiplies per warp, each operand by rows or by columns.
 
 use mxprobe_api::Format;
 
 use super::{download, driver, encode, function, random, upload, value};
 
-/// Each matrix of each of the four multiplies.
+/// Random matrices, one for each of the four multiplies.
 fn matrices(elements: usize, state: &mut u64) -> Vec<Vec<i64>> {
     (0..4).map(|_| (0..elements).map(|_| random(state) % 7 - 3).collect()).collect()
 }
 
-/// Which multiply a lane belongs to, and 4 for its upper half.
+/// The multiply that a lane belongs to, and the offset of its half of the warp: 0 or 4.
 fn quad_pair(lane: u32) -> (usize, u32) {
     ((lane / 4 % 4) as usize, lane / 16 * 4)
 }
 
-/// The words of an operand of f16, two in a register, for each register and lane.
+/// Packs an operand of f16, two elements in a register, into words by register and lane.
 fn pack(elements: u32, place: impl Fn(u32, u32) -> i64) -> Vec<u32> {
     let mut words = Vec::new();
     for (register, lane) in (0..elements / 2).flat_map(|register| (0..32).map(move |lane| (register, lane))) {
@@ -50,7 +50,7 @@ fn kernel(layouts: &str, d: &str, c: &str) -> String {
     )
 }
 
-/// Row and column of element `i` of an accumulator of f32.
+/// The row and column of element `i` of an accumulator of f32.
 fn wide(lane: u32, i: u32) -> (u32, u32) {
     ((lane & 1) + (i & 2) + quad_pair(lane).1, (i & 4) + (lane & 2) + (i & 1))
 }

@@ -5,16 +5,16 @@ use mxprobe_api::Format;
 use super::{download, driver, encode, faulty, function, random, upload, value};
 use crate::{driver::Driver, settings::Fault, status::Status};
 
-/// One form, and what the kernel around it does.
+/// One form of `wgmma`, and the kernel around it.
 #[derive(Clone)]
 struct Form {
     formats: [&'static str; 3],
     n: u32,
     k: u32,
-    /// After the operands: scale-d and the flags.
+    /// The text after the operands: scale-d and the flags.
     flags: String,
     fences: &'static str,
-    /// After the multiply.
+    /// The text after the multiply.
     ends: &'static str,
     a_in_registers: bool,
     times: usize,
@@ -89,7 +89,7 @@ impl Form {
         )
     }
 
-    /// Core matrices of 8 rows by 16 bytes, those of one k after each other.
+    /// Packs a matrix into core matrices of 8 rows by 16 bytes, those of the same k one after another.
     fn image(&self, format: Format, rows: u32, elements: &[i64]) -> Vec<u32> {
         let size = format.bits() / 8;
         let mut bytes = vec![0u8; (rows * self.k * size) as usize];
@@ -102,7 +102,7 @@ impl Form {
         bytes.chunks(4).map(|word| u32::from_le_bytes(word.try_into().unwrap())).collect()
     }
 
-    /// A as its registers: of each warp's 16 rows as `mma` has them.
+    /// Packs A into registers: 16 rows for each warp, as for `mma`.
     fn fragments(&self, elements: &[i64]) -> Vec<u32> {
         let format = self.format(1);
         let each = 32 / format.bits();
@@ -120,7 +120,7 @@ impl Form {
         words
     }
 
-    /// Runs it on small integers; D as values, and A, B and C.
+    /// Runs the kernel on small integers. Returns the values of D, and A, B and C.
     fn run(&self, driver: &mut Driver) -> Result<(Vec<f64>, [Vec<i64>; 3]), Status> {
         let Self { n, k, .. } = *self;
         let mut state = 11;
@@ -128,7 +128,7 @@ impl Form {
         let mut draw = |count: u32| -> Vec<i64> {
             (0..count).map(|_| random(&mut state) % 4 - if unsigned { 0 } else { 2 }).collect()
         };
-        // B is held column after column.
+        // B is stored column by column.
         let (a, b, c) = (draw(64 * k), draw(n * k), draw(64 * n));
         let d_format = self.format(0);
         let each = 32 / d_format.bits();
@@ -161,7 +161,7 @@ impl Form {
         Ok((d, [a, b, c]))
     }
 
-    /// `sign · A·B · times + C`, C only where it is added.
+    /// `sign · A·B · times`, plus C if `adds`.
     fn wanted(&self, [a, b, c]: &[Vec<i64>; 3], sign: i64, adds: bool) -> Vec<f64> {
         let (n, k) = (self.n as usize, self.k as usize);
         let cells = (0..64).flat_map(|row| (0..n).map(move |column| (row, column)));

@@ -1,11 +1,12 @@
-//! `wmma`: matrices loaded, multiplied and stored by the device alone, so that only what is in memory can be checked.
+//! `wmma`: the device loads, multiplies and stores matrices, so that only the matrices in memory can be checked.
 
 use mxprobe_api::Format;
 
 use super::{driver, encode, faulty, function, random, value};
 use crate::{driver::Driver, settings::Fault, status::Status};
 
-/// One `wmma`: a model that has it, its shape, the formats of D, A and B, and how many registers D, A and B take.
+/// One `wmma`: a model that has it, its version and target, its shape, and the formats and numbers of registers of D, A
+/// and B.
 struct Form {
     model: &'static str,
     head: &'static str,
@@ -16,7 +17,7 @@ struct Form {
 
 const SHAPES: [(usize, usize, usize); 3] = [(16, 16, 16), (8, 32, 16), (32, 8, 16)];
 
-/// The registers are those that PTX ISA 9.0, 9.7.14.4.1, lists.
+/// Every form, with the registers that PTX ISA 9.0, 9.7.14.4.1, lists.
 fn forms() -> Vec<Form> {
     let form = |model, head, shape, formats, registers| Form { model, head, shape, formats, registers };
     let mut forms = vec![
@@ -35,7 +36,7 @@ fn forms() -> Vec<Form> {
     forms
 }
 
-/// Which way a matrix lies, and how far apart its lines are.
+/// The layout of a matrix in memory: by rows or columns, and the distance of its lines.
 #[derive(Clone, Copy)]
 struct Lie {
     order: &'static str,
@@ -47,7 +48,7 @@ impl Form {
         Format::named(self.formats[index]).unwrap()
     }
 
-    /// Rows and columns of A, B, and C or D.
+    /// The rows and columns of A, B, and C or D.
     fn sizes(&self) -> [(usize, usize); 3] {
         let (m, n, k) = self.shape;
         [(m, k), (k, n), (m, n)]
@@ -57,13 +58,13 @@ impl Form {
         [self.format(1), self.format(2), self.format(0)]
     }
 
-    /// Lines closely one after the other, or with room between them.
+    /// Layouts with contiguous lines, or with room between them.
     fn lies(&self, orders: [&'static str; 3], room: usize) -> [Lie; 3] {
         let sizes = self.sizes();
         std::array::from_fn(|at| {
             let (rows, columns) = sizes[at];
             let line = if orders[at] == "row" { columns } else { rows };
-            // Lines begin at multiples of 32 elements, so that those of every format are aligned.
+            // Lines begin at multiples of 32 elements, so that they are aligned in every format.
             let stride = if room > 0 { (line + room).next_multiple_of(32) } else { line };
             Lie { order: orders[at], stride }
         })
@@ -108,7 +109,7 @@ impl Form {
         )
     }
 
-    /// Runs `kernel` on small integers whose matrices lie so: D as it was found, and as it should be.
+    /// Runs `kernel` on small integers in these layouts. Returns the kernel's D and the right one.
     fn run(&self, driver: &mut Driver, kernel: &str, lies: [Lie; 3]) -> Result<[Vec<f64>; 2], Status> {
         let mut state = 11;
         let (sizes, formats) = (self.sizes(), self.formats());

@@ -1,11 +1,11 @@
-//! What the scalar instructions compute, on the bits of one lane.
+//! The scalar instructions, on the bits of one lane.
 
 use std::cmp::Ordering;
 
 use super::float;
 use crate::ptx::{Alu, Comparison, Conversion, Type};
 
-/// `from` combined as `alu` says.
+/// Computes `alu` on three operands of a type.
 #[inline]
 pub(super) fn compute(alu: Alu, kind: Type, [a, b, c]: [u64; 3]) -> u64 {
     let mask = kind.mask();
@@ -50,7 +50,7 @@ fn order(kind: Type, a: u64, b: u64) -> Ordering {
     if kind.is_signed() { a.cast_signed().cmp(&b.cast_signed()) } else { a.cmp(&b) }
 }
 
-/// Whether a comparison holds; none does of a NaN. With `flush`, subnormals are zeros.
+/// Whether a comparison holds; none holds for NaN. With `flush`, subnormals compare as zeros.
 pub(super) fn compare(comparison: Comparison, kind: Type, flush: bool, [a, b]: [u64; 2]) -> bool {
     let order = if kind.is_integer() { Some(order(kind, a, b)) } else { float::order(kind, a, b, flush) };
     order.is_some_and(|order| match comparison {
@@ -63,7 +63,7 @@ pub(super) fn compare(comparison: Comparison, kind: Type, flush: bool, [a, b]: [
     })
 }
 
-/// `cvt`.
+/// Converts a value, as `cvt`.
 pub(super) fn convert(conversion: Conversion, bits: u64) -> u64 {
     let Conversion { to, from, .. } = conversion;
     if from.is_integer() && to.is_integer() { from.extend(bits) & to.mask() } else { float::convert(conversion, bits) }

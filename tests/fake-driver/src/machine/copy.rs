@@ -1,4 +1,4 @@
-//! `cp.async`: what is copied arrives in shared memory when it is waited for, and not before.
+//! `cp.async`: copies arrive in shared memory when they are waited for, and not before.
 
 use super::{
     launch::Trap,
@@ -36,7 +36,7 @@ impl Wave<'_> {
         Ok(())
     }
 
-    /// Puts all but the latest `pending` groups of a lane where they belong.
+    /// Writes all but the latest `pending` groups of a lane's copies to shared memory.
     fn land(&mut self, step: &Step, lane: u32, pending: u64) -> Result<(), Trap> {
         let Copies { committed, under_way } = &mut self.copies[lane as usize];
         let before = committed.saturating_sub(pending);

@@ -1,4 +1,4 @@
-//! IEEE 754 arithmetic in every direction of rounding: `rustc_apfloat`'s, and the CPU's own to nearest.
+//! IEEE 754 arithmetic in every rounding direction, by `rustc_apfloat`; to nearest, by the CPU where possible.
 
 use std::cmp::Ordering;
 
@@ -9,7 +9,7 @@ use rustc_apfloat::{
 
 use crate::ptx::{Conversion, Elementary, Function, Kind, Rounded, Type};
 
-/// A function of values of a type.
+/// Computes a function of values of a type.
 #[inline]
 pub(super) fn compute(function: Function, kind: Type, values: [u64; 3], how: Rounded) -> u64 {
     match (kind.kind, kind.bits) {
@@ -20,7 +20,7 @@ pub(super) fn compute(function: Function, kind: Type, values: [u64; 3], how: Rou
     }
 }
 
-/// How two values of a type compare; `None` of a NaN.
+/// The order of two values of a type; `None` for NaN.
 pub(super) fn order(kind: Type, a: u64, b: u64, flush: bool) -> Option<Ordering> {
     fn of<F: Float>(a: u64, b: u64, flush: bool) -> Option<Ordering> {
         read::<F>(a, flush).partial_cmp(&read::<F>(b, flush))
@@ -67,13 +67,13 @@ fn in_software<F: Native>(function: Function, values: [u64; 3], how: Rounded) ->
             let how = Rounded { round: Round::TowardZero, ..how };
             reciprocal::<F>(reciprocal::<F>(of::<F>(Function::SquareRoot, values, how), how), how)
         }
-        // Sums that are tiny are exact, and no root is tiny.
+        // Tiny sums are exact, and roots are never tiny.
         Function::Add | Function::Subtract | Function::SquareRoot => result(of_first(a, c), how.flush, || false),
         _ => result(of_first(a, c), how.flush, || is_tiny_doubled(of_first(a.scalbn(1), c.scalbn(1)))),
     }
 }
 
-/// In f64, then toward zero to f32: within one ulp of the value, which the PTX ISA's bounds all allow.
+/// Computes in f64 and rounds toward zero to f32: within one ulp of the value, which all bounds of the PTX ISA allow.
 fn elementary(function: Elementary, bits: u32, how: Rounded) -> u64 {
     let x = f64::from(f32::from_bits(bits));
     let value = match function {
@@ -93,7 +93,8 @@ fn reciprocal<F: Native>(bits: u64, how: Rounded) -> u64 {
     of::<F>(Function::Divide, [F::from_u128(1).value.to_bits() as u64, bits, 0], how)
 }
 
-/// The root to nearest, and its neighbour where its square, which 113 bits hold, is on the other side of the value.
+/// The square root to nearest, or its neighbour if the root's square, which fits into 113 bits, is on the wrong side of
+/// the value.
 fn square_root<F: Native>(value: F, round: Round) -> F {
     let nearest = F::to_nearest(Function::SquareRoot, [value.to_bits() as u64, 0, 0], false);
     let root = F::from_bits(nearest.unwrap_or_default().into());
@@ -105,7 +106,7 @@ fn square_root<F: Native>(value: F, round: Round) -> F {
     }
 }
 
-/// The value of some bits; with `flush`, a subnormal is zero of its sign.
+/// The value of some bits; with `flush`, subnormals become zero of their sign.
 fn read<F: Float>(bits: u64, flush: bool) -> F {
     flushed(F::from_bits(bits.into()), flush)
 }
@@ -114,9 +115,9 @@ fn flushed<F: Float>(value: F, flush: bool) -> F {
     if flush && value.is_denormal() { F::ZERO.copy_sign(value) } else { value }
 }
 
-/// The bits of a result. NaN is the one that the device makes (PTX ISA 8.7, 9.7.3 and 9.7.4: 0x7fffffff and 0x7fff; of f64
-/// nothing is said, and CUDA's `CUDART_NAN` is taken). Flushed is what is tiny when it is rounded with an unbounded exponent:
-/// of the smallest normal value `is_tiny` says that.
+/// The bits of a result. NaN is the device's own (PTX ISA 8.7, 9.7.3 and 9.7.4: 0x7fffffff and 0x7fff; for f64, which
+/// it does not specify, CUDA's `CUDART_NAN`). With `flush`, a result is flushed if it is tiny when rounded with an
+/// unbounded exponent; for the smallest normal value `is_tiny` decides.
 fn result<F: Float>(value: F, flush: bool, is_tiny: impl FnOnce() -> bool) -> u64 {
     if value.is_nan() {
         return if F::BITS == 64 { 0xfff8_0000_0000_0000 } else { u64::MAX >> (65 - F::BITS) };
@@ -126,14 +127,14 @@ fn result<F: Float>(value: F, flush: bool, is_tiny: impl FnOnce() -> bool) -> u6
     value.to_bits() as u64
 }
 
-/// Whether twice a value is below twice the smallest normal one: it is rounded to all bits of its format.
+/// Whether a value is tiny, from twice the value, which is rounded to all bits of its format.
 fn is_tiny_doubled<F: Float>(doubled: F) -> bool {
     doubled.abs() < F::smallest_normalized().scalbn(1)
 }
 
-/// What the CPU computes of a format itself.
+/// A format, with the functions that the CPU computes itself.
 trait Native: Float + FloatConvert<Quad> {
-    /// The function's result rounded to nearest; `None` if the CPU does not compute it, or not whether it is tiny.
+    /// The function's result rounded to nearest; `None` if the CPU does not compute it, or cannot tell if it is tiny.
     fn to_nearest(_: Function, _: [u64; 3], _flush: bool) -> Option<u64> {
         None
     }
@@ -168,7 +169,7 @@ macro_rules! native {
 native!(Single, f32, u32, 0x7fff_ffff);
 native!(Double, f64, u64, 0xfff8_0000_0000_0000);
 
-/// `cvt` from or to floats. 113 bits hold every value of both sides.
+/// Converts from or to floats, as `cvt`. The 113 bits of the intermediate format hold all values of both types.
 pub(super) fn convert(conversion: Conversion, bits: u64) -> u64 {
     let Conversion { to, from, how: Rounded { round, flush } } = conversion;
     let bits = from.extend(bits);
@@ -229,8 +230,8 @@ mod tests {
         (*state ^ (*state >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) ^ (*state >> 17)
     }
 
-    /// Calls a function with the bits of 40 000 triples of f64, or of f32, every second one with exponents near one another,
-    /// where sums cancel.
+    /// Calls a function with the bits of 40 000 triples of f64, or of f32; every second one has similar exponents, so
+    /// that sums cancel.
     fn with_random_operands(check: impl Fn(Function, Type, [u64; 3])) {
         let mut state = 1;
         for round in 0..40_000 {
@@ -341,7 +342,7 @@ mod tests {
             });
             assert_eq!((kept, flushed), ([0x0080_0000; 3], [0; 3]));
         }
-        // Above by half a place more, it is normal.
+        // Half a place more, and it is normal.
         let how = Rounded { flush: true, ..NEAREST };
         let conversion = Conversion { to: Type::F32, from: F64, how };
         assert_eq!(convert(conversion, 0x380f_ffff_f000_0000), 0x0080_0000);

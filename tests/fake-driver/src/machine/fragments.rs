@@ -1,8 +1,8 @@
-//! Which element of a matrix each register of each lane holds, as the PTX ISA documents it, shape by shape.
+//! The element of a matrix that each register of each lane holds, as the PTX ISA documents it, shape by shape.
 //!
-//! The formulas stand here as they stand there (PTX ISA 8.7, sections 9.7.14.5.1 to 9.7.14.5.13), with `groupID` as `g`
-//! and `threadID_in_group` as `t`: they are what code that packs fragments is checked against, so they are not
-//! simplified into one rule.
+//! The formulas are copied from there (PTX ISA 8.7, sections 9.7.14.5.1 to 9.7.14.5.13), with `groupID` as `g` and
+//! `threadID_in_group` as `t`. Code that packs fragments is checked against them, so they are not simplified into one
+//! rule.
 
 use mxprobe_api::Shape;
 
@@ -11,8 +11,8 @@ use crate::ptx::{Layout, MatrixOperand as Operand};
 /// A row and a column.
 pub(crate) type Position = (u32, u32);
 
-/// One element: which register of the operand holds it, in which lane, where in the register, and its index in the
-/// matrices of one warp.
+/// The place of one element: the register of the operand, the lane, the shift within the register, and the element's
+/// index in the matrices of one warp.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     pub register: u32,
@@ -21,8 +21,8 @@ pub(super) struct Place {
     pub index: u32,
 }
 
-/// Row and column of element `i` of a lane, for a shape whose elements take `bits` in a register; `None` where there is no
-/// such instruction. A is m×k, B is k×n.
+/// The row and column of element `i` of a lane, for a shape whose elements take `bits` in a register; `None` if no such
+/// instruction exists. A is m×k, B is k×n.
 pub(crate) fn element(operand: Operand, shape: Shape, bits: u32, lane: u32, i: u32) -> Option<Position> {
     let (g, t) = (lane >> 2, lane % 4);
     match operand {
@@ -32,7 +32,7 @@ pub(crate) fn element(operand: Operand, shape: Shape, bits: u32, lane: u32, i: u
     }
 }
 
-/// Where `lower` holds, `g`; else `g + 8`.
+/// `g` if `lower`, else `g + 8`.
 fn upper_or_lower(lower: bool, g: u32) -> u32 {
     if lower { g } else { g + 8 }
 }
@@ -133,12 +133,12 @@ fn accumulator(shape: Shape, g: u32, t: u32, i: u32) -> Option<Position> {
     }
 }
 
-/// `.m8n8k4` with f16 (9.7.14.5.1): which of the warp's four multiplies a lane takes part in.
+/// `.m8n8k4` with f16 (9.7.14.5.1): the one of the warp's four multiplies that a lane takes part in.
 pub(crate) fn volta_quad_pair(lane: u32) -> u32 {
     lane % 16 / 4
 }
 
-/// `.m8n8k4` with f16: row and column of element `i` of a lane, within the multiply of its quad pair.
+/// `.m8n8k4` with f16: the row and column of element `i` of a lane, within the multiply of its quad pair.
 pub(crate) fn volta(operand: Operand, layout: Layout, bits: u32, lane: u32, i: u32) -> Position {
     let low = lane < 16;
     let plus4 = |value: u32| if low { value } else { value + 4 };
@@ -155,27 +155,27 @@ pub(crate) fn volta(operand: Operand, layout: Layout, bits: u32, lane: u32, i: u
     }
 }
 
-/// `wgmma` (9.7.15.5.1): row and column of element `i` of D, thread `thread` of the 128. The figures' rows are 16 a warp,
-/// groupID and groupID + 8 in turn for each pair, and every second pair is 8 columns on.
+/// `wgmma` (9.7.15.5.1): the row and column of element `i` of D in thread `thread` of 128. In the figures a warp has
+/// 16 rows, pairs of elements alternate between groupID and groupID + 8, and every second pair is 8 columns on.
 pub(crate) fn group_accumulator(thread: u32, i: u32) -> Position {
     let (warp, lane) = (thread / 32, thread % 32);
     let (g, t) = (lane >> 2, lane % 4);
     (16 * (warp % 4) + upper_or_lower(i % 4 < 2, g), 8 * (i / 4) + t * 2 + (i & 1))
 }
 
-/// `wgmma` with A in registers (9.7.15.5.1): as A of the `mma` of 16 rows and the same k, 16 rows a warp.
+/// `wgmma` with A in registers (9.7.15.5.1): as A of the `mma` of 16 rows and the same k, with 16 rows for each warp.
 pub(crate) fn group_a(bits: u32, k: u32, thread: u32, i: u32) -> Option<Position> {
     let shape = Shape { m: 16, n: 8, k };
     let (row, column) = element(Operand::A, shape, bits, thread % 32, i)?;
     Some((16 * (thread / 32 % 4) + row, column))
 }
 
-/// `wmma`: where each element of a fragment is: a bijection of this unit's own, another one for each operand and layout, so that
-/// nothing but the loads, multiplies and stores of one shape fit together. Where a fragment has more room than elements
-/// every element is in it several times.
+/// `wmma`: the places of the elements of a fragment, in an order of the fake driver's own, different for each operand
+/// and layout, so that only the loads, multiplies and stores of one shape fit together. If a fragment has more places
+/// than elements, it holds every element several times.
 pub(super) fn wmma(operand: Operand, layout: Layout, bits: u32, elements: u32, registers: u32) -> Vec<Place> {
     let in_register = if bits == 64 { 1 } else { 32 / bits };
-    // Odd factors: elements are powers of two, and so each of them is met once.
+    // The factors are odd and the numbers of elements powers of two, so that each element occurs once.
     let (factor, first) = match (operand, layout) {
         (Operand::A, Layout::Row) => (37, 5),
         (Operand::A, Layout::Column) => (43, 11),

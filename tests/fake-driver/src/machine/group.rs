@@ -1,4 +1,4 @@
-//! `wgmma`: 128 threads, operands in shared memory behind descriptors, results that are there only once waited for.
+//! `wgmma`: 128 threads, operands in shared memory through descriptors, results that arrive only when waited for.
 
 use mxprobe_api::Format;
 
@@ -27,7 +27,7 @@ impl Wave<'_> {
         Ok(())
     }
 
-    /// Lets all but the latest `pending` committed groups arrive in their registers.
+    /// Writes the results of all but the latest `pending` committed groups to their registers.
     fn wait(&mut self, first: u32, pending: u64) {
         let group = &mut self.groups[first as usize / 128];
         let arrives_before = group.committed.saturating_sub(pending);
@@ -64,7 +64,7 @@ impl Wave<'_> {
         Ok(())
     }
 
-    /// Where the matrices lie that a multiply reads through descriptors.
+    /// The ranges of shared memory that a multiply reads through descriptors.
     fn read_by(&self, multiply: &GroupMultiply, first: u32) -> Vec<(u64, u64)> {
         let id = &multiply.id;
         let of_a = match multiply.a {
@@ -79,7 +79,7 @@ impl Wave<'_> {
         of_a.into_iter().chain([(multiply.b, id.shape.n)]).map(extent).collect()
     }
 
-    /// That no `wgmma` under way in the block of a lane reads what is about to be written.
+    /// Checks that no `wgmma` under way in the block of a lane reads memory that is about to be written.
     pub(super) fn check_not_read(&self, step: &Step, lane: u32, at: u64, len: usize) -> Result<(), Trap> {
         let block = lane as usize / self.block_lanes * self.block_lanes;
         let groups = &self.groups[block / 128..(block + self.block_lanes).div_ceil(128)];
@@ -90,7 +90,7 @@ impl Wave<'_> {
         Ok(())
     }
 
-    /// That what the block wrote to shared memory can be seen through a descriptor.
+    /// Checks that the block's writes to shared memory are visible through a descriptor.
     pub(super) fn check_shared(&self, step: &Step, lane: u32) -> Result<(), Trap> {
         let block = lane as usize / self.block_lanes;
         let of_block = block * self.block_lanes..(block + 1) * self.block_lanes;
@@ -103,7 +103,7 @@ impl Wave<'_> {
         Ok(())
     }
 
-    /// A, row-major.
+    /// Reads A, row-major.
     fn rows_of_a(&self, step: &Step, multiply: &GroupMultiply, first: u32) -> Result<Vec<u64>, Trap> {
         let id = &multiply.id;
         let (k, bits) = (id.shape.k, id.a.bits());
@@ -129,7 +129,7 @@ impl Wave<'_> {
         Ok(a)
     }
 
-    /// B, column after column.
+    /// Reads B, column by column.
     fn columns_of_b(&self, step: &Step, multiply: &GroupMultiply, first: u32) -> Result<Vec<u64>, Trap> {
         let id = &multiply.id;
         let descriptor = self.uniform(step, multiply.b, first)?;
@@ -139,7 +139,7 @@ impl Wave<'_> {
         Ok(b)
     }
 
-    /// C, row-major: zeros, or the registers of D with what is under way to them.
+    /// C, row-major: zeros, or the registers of D with pending results applied.
     fn accumulator(&self, multiply: &GroupMultiply, first: u32) -> Vec<u64> {
         let id = &multiply.id;
         let n = id.shape.n;
@@ -162,17 +162,18 @@ impl Wave<'_> {
         c
     }
 
-    /// A descriptor, which all 128 threads have to agree on.
+    /// Reads a descriptor, which must be the same in all 128 threads.
     fn uniform(&self, step: &Step, source: Source, first: u32) -> Result<u64, Trap> {
         let value = self.value(source, first);
         let same = (first..first + 128).all(|lane| self.value(source, lane) == value);
         same.then_some(value).ok_or_else(|| Trap::failure(step, "the threads have different descriptors"))
     }
 
-    /// A matrix in shared memory whose lines (rows of A, columns of B) run along k, line after line, without swizzle: core
-    /// matrices of 8 lines by 16 bytes, `stride` apart from line to line and `leading` apart along k (PTX ISA 8.7,
-    /// 9.7.15.5.1.2; bits 0 to 13 the address, 16 to 29 the leading and 32 to 45 the stride offset, each without its low 4
-    /// bits). Of each 16 bytes so many elements of `bits` take the lowest bits.
+    /// Reads a matrix in shared memory, line by line: its lines (rows of A, columns of B) run along k. It consists of
+    /// core matrices of 8 lines by 16 bytes without swizzle, which are `stride` apart across lines and `leading` apart
+    /// along k (PTX ISA 8.7, 9.7.15.5.1.2; bits 0 to 13 of the descriptor are the address, 16 to 29 the leading and 32
+    /// to 45 the stride offset, each without its low 4 bits). Each 16 bytes hold `in_sixteen_bytes` elements of `bits`
+    /// bits, from the lowest bit on.
     pub(super) fn shared_lines(
         &self,
         step: &Step,
@@ -213,7 +214,7 @@ fn negate(elements: &mut [u64], format: Format, negate: bool) {
     }
 }
 
-/// D as the registers of 128 threads.
+/// Packs D into the registers of 128 threads.
 fn in_registers(d: &[u64], n: u32, format: Format) -> Vec<u64> {
     let each = 32 / format.bits();
     let mut values = vec![0; (n / 2 / each * 128) as usize];

@@ -1,4 +1,4 @@
-//! What is launched, and why it was stopped.
+//! Launches, and the traps that stop them.
 
 use super::{plan::Plans, unit::Unit};
 use crate::{
@@ -6,11 +6,11 @@ use crate::{
     status::Status,
 };
 
-/// What a launch asks for.
+/// A kernel launch: the kernel, its grid and its arguments.
 #[derive(Debug)]
 pub(crate) struct Launch<'a> {
     pub kernel: &'a Kernel,
-    /// Which kernel of its module that is.
+    /// The kernel's index in its module.
     pub kernel_index: usize,
     pub plans: &'a Plans,
     pub unit: &'a Unit,
@@ -20,7 +20,7 @@ pub(crate) struct Launch<'a> {
     pub parameters: Vec<u8>,
 }
 
-/// Why a kernel was stopped.
+/// The reason why a kernel was stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Trap {
     pub status: Status,

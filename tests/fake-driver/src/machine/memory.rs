@@ -3,7 +3,7 @@
 use super::{launch::Trap, plan::Registers, wave::Wave};
 use crate::ptx::{Address, Source, Space, Step, Type};
 
-/// What a load or store accesses.
+/// The space, type and address of a load or store.
 type Access = (Space, Type, Address);
 
 impl Wave<'_> {
@@ -27,8 +27,8 @@ impl Wave<'_> {
         Ok(())
     }
 
-    /// Words of 32 bits, one or several, that all lanes load from one allocation; `None` if it is otherwise, and then the slow
-    /// way says what is wrong, if anything is.
+    /// Fast path: all lanes load one or more 32-bit words from one allocation. `None` if it does not apply; the slow
+    /// path then reports errors, if any.
     fn load_from_one_allocation(&mut self, lanes: &[u32], access: Access, into: &[usize]) -> Option<()> {
         let (Space::Global, Type { bits: 32, .. }, address) = access else { return None };
         let Source::Register(base) = address.base else { return None };
@@ -51,7 +51,7 @@ impl Wave<'_> {
         Some(())
     }
 
-    /// The same of stores.
+    /// The same for stores.
     fn store_to_one_allocation(&mut self, lanes: &[u32], access: Access, from: &[Source]) -> Option<()> {
         let (Space::Global, Type { bits: 32, .. }, address) = access else { return None };
         let (Source::Register(base), [Source::Register(from)]) = (address.base, from) else { return None };
@@ -88,7 +88,7 @@ impl Wave<'_> {
     }
 }
 
-/// Where in its allocation an access is, if it is not before its beginning and at a multiple of its length.
+/// The offset of an access in its allocation, unless it is misaligned or before the start.
 #[inline]
 fn aligned_offset(at: u64, start: u64, len: usize) -> Option<usize> {
     if at.is_multiple_of(len as u64) { usize::try_from(at.checked_sub(start)?).ok() } else { None }

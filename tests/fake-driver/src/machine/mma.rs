@@ -19,8 +19,8 @@ impl Wave<'_> {
         Ok(())
     }
 
-    /// PTX ISA 8.7, 9.7.14.3 (block scaling): the pair of threads `thread-id-a` of each quad holds the scales of rows
-    /// groupID and groupID + 8; thread `thread-id-b` holds those of column groupID; the first byte is `byte-id`.
+    /// Collects scales by PTX ISA 8.7, 9.7.14.3 (block scaling): the pair of threads `thread-id-a` of each quad holds
+    /// those of rows groupID and groupID + 8, thread `thread-id-b` those of column groupID, from byte `byte-id` on.
     fn gather_scales(&self, step: &Step, scales: &Scales, warps: &[u32], batch: &mut TileBatch) -> Result<(), Trap> {
         let count = scales.count;
         let (Some(scale_a), Some(scale_b)) = (&mut batch.scale_a, &mut batch.scale_b) else { return Ok(()) };

@@ -1,7 +1,7 @@
-//! Runs kernels: many warps in lockstep, an instruction at a time.
+//! Runs kernels: many warps in lockstep, one instruction at a time.
 //!
-//! Blocks are run in waves. All lanes of a wave that stand at the same instruction execute it together; where they part,
-//! the ones that are furthest behind go first, so that they meet again after loops and branches.
+//! Blocks run in waves. All lanes of a wave at the same instruction execute it together. When lanes diverge, those
+//! furthest behind go first, so that they reconverge after loops and branches.
 
 mod arithmetic;
 mod copy;

@@ -1,4 +1,4 @@
-//! How the registers of a warp become a batch of tiles of the model, and its results registers.
+//! Converts the registers of warps to a tile batch of the model, and its results to registers.
 
 use std::collections::BTreeMap;
 
@@ -7,11 +7,11 @@ use mxprobe_api::{Elements, Operation, TileBatch};
 use super::fragments::Place;
 use crate::ptx::Multiply;
 
-/// How the registers of an `mma` are read and written.
+/// The places of an `mma`'s operands in registers.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub operation: Operation,
-    /// Multiplies that a warp does at once: 4 on Volta's shape.
+    /// The number of multiplies per warp and instruction: 4 for Volta's shape.
     pub tiles: usize,
     pub(super) a: Vec<Place>,
     pub(super) b: Vec<Place>,
@@ -19,7 +19,7 @@ pub(crate) struct Plan {
     pub(super) d: Vec<Place>,
 }
 
-/// What the instructions of a module need, by kernel and step.
+/// The plans of a module's instructions, by kernel and step.
 pub(crate) type Plans = BTreeMap<(usize, usize), Plan>;
 
 /// Sets elements by their indices; bits above the format's width are dropped.
@@ -46,7 +46,7 @@ pub(crate) trait Registers {
 }
 
 impl Plan {
-    /// The operands of every warp as one batch; `warps` are the first lanes.
+    /// Collects the operands of all warps into one batch; `warps` are their first lanes.
     pub(crate) fn gather(&self, multiply: &Multiply, registers: &impl Registers, warps: &[u32]) -> TileBatch {
         let mut batch = TileBatch::zeros(&self.operation, warps.len() * self.tiles);
         let operands = [
@@ -68,7 +68,7 @@ impl Plan {
         batch
     }
 
-    /// D of every warp into its registers.
+    /// Writes D of every warp to its registers.
     pub(crate) fn scatter(&self, multiply: &Multiply, registers: &mut impl Registers, warps: &[u32], d: &Elements) {
         let each = d.len() / warps.len();
         for (at, warp) in warps.iter().enumerate() {

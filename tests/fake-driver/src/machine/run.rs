@@ -1,4 +1,4 @@
-//! The loop: lanes that stand at the same instruction execute it together, those furthest behind first.
+//! The main loop: lanes at the same instruction execute it together, those furthest behind first.
 
 use std::collections::BTreeMap;
 
@@ -14,10 +14,10 @@ use crate::{
     ptx::{Alu, Function, Instruction, Source, Step, TensorStep},
 };
 
-/// Lanes of one wave, if its blocks are small.
+/// The number of lanes in one wave, if its blocks are small.
 const LANES: usize = 2048;
 
-/// Runs every block of a launch, one wave after another, and returns the cycles that took.
+/// Runs every block of a launch, one wave after another, and returns the number of cycles.
 pub(crate) fn run(launch: &Launch<'_>, memory: &mut Memory) -> Result<u64, Trap> {
     let blocks: usize = launch.grid.iter().map(|size| *size as usize).product();
     let at_once = (LANES / (launch.warps() * 32)).max(1);
@@ -28,8 +28,8 @@ pub(crate) fn run(launch: &Launch<'_>, memory: &mut Memory) -> Result<u64, Trap>
     Ok(cycles)
 }
 
-/// Cycles of an instruction, those that are timed taking so many that a loop of a few of them takes nearly twice as long if it
-/// turns twice as often.
+/// The cycles of an instruction. Timed instructions take so many that a loop of a few of them takes nearly twice as
+/// long for twice the iterations.
 fn cycles(instruction: &Instruction) -> u64 {
     match instruction {
         Instruction::Multiply(_) | Instruction::GroupMultiply(_) => 256,
@@ -57,7 +57,7 @@ impl Wave<'_> {
         }
     }
 
-    /// Runs lanes until others are as far behind, or none is left.
+    /// Runs lanes until others are as far behind, or all have ended.
     fn advance(&mut self, mut at: usize, mut lanes: Lanes) -> Result<(), Trap> {
         let kernel = self.launch.kernel;
         loop {
@@ -127,7 +127,7 @@ impl Wave<'_> {
         self.release();
     }
 
-    /// Lets go on the blocks all of whose lanes wait.
+    /// Releases the blocks whose lanes have all reached the barrier.
     fn release(&mut self) {
         if self.waiting.is_empty() {
             return;

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::ptx::{Address, SHARED_BASE, Step, TensorStep};
 
-/// What a warp reaches of tensor memory.
+/// The part of tensor memory that a warp can access.
 struct Reach {
     /// The warp's first lane.
     first: usize,
@@ -27,7 +27,7 @@ impl Wave<'_> {
                     let at = self.at(*barrier, *lane);
                     let count = self.value(*count, *lane);
                     if !at.is_multiple_of(8) || count == 0 {
-                        return Err(Trap::failure(step, format!("no barrier can be at {at:#x} with count {count}")));
+                        return Err(Trap::failure(step, format!("invalid barrier at {at:#x} with count {count}")));
                     }
                     let block = self.block_of(*lane);
                     self.tensors[block].barriers.insert(at, Barrier { count, pending: count, phases: 0 });
@@ -57,7 +57,7 @@ impl Wave<'_> {
                     let block = self.block_of(first);
                     let held = self.tensors[block].allocated.take();
                     if held != Some(given) {
-                        return Err(Trap::failure(step, format!("{given:x?} is freed, and {held:x?} was allocated")));
+                        return Err(Trap::failure(step, format!("{given:x?} is freed, but {held:x?} was allocated")));
                     }
                 }
                 Ok(())
@@ -111,7 +111,7 @@ impl Wave<'_> {
                     let at = self.at(*barrier, *lane);
                     let block = self.block_of(*lane);
                     if !self.tensors[block].barriers.contains_key(&at) {
-                        return Err(Trap::failure(step, format!("there is no barrier at {at:#x}")));
+                        return Err(Trap::failure(step, format!("no barrier at {at:#x}")));
                     }
                     for one in &mut self.tensors[block].under_way {
                         one.barrier.get_or_insert(at);
@@ -122,11 +122,11 @@ impl Wave<'_> {
         }
     }
 
-    /// Lets the multiplies that were committed to a barrier arrive there.
+    /// Completes the multiplies that were committed to a barrier.
     fn arrive(&mut self, step: &Step, block: usize, at: u64) -> Result<(), Trap> {
         let tensor = &mut self.tensors[block];
         let barrier = tensor.barriers.get_mut(&at);
-        let barrier = barrier.ok_or_else(|| Trap::failure(step, format!("there is no barrier at {at:#x}")))?;
+        let barrier = barrier.ok_or_else(|| Trap::failure(step, format!("no barrier at {at:#x}")))?;
         let (arrived, left): (Vec<_>, Vec<_>) =
             std::mem::take(&mut tensor.under_way).into_iter().partition(|one| one.barrier == Some(at) && one.asked);
         tensor.under_way = left;
@@ -159,7 +159,7 @@ impl Wave<'_> {
                     "the block has tensor memory already: a real device would wait forever",
                 ));
             }
-            // Not at 0 where there is room, so that a forgotten base is found.
+            // Not at 0 if there is room, so that a forgotten base is detected.
             let start = COLUMNS - columns;
             self.tensors[block].allocated = Some((start, columns));
             self.tensors[block].cells = vec![FRESH; (LANES * PITCH) as usize];
@@ -173,12 +173,12 @@ impl Wave<'_> {
         Ok(())
     }
 
-    /// Where each warp reaches: its own lanes, and so many columns.
+    /// The part of tensor memory that each warp accesses: its own lanes, and this many columns.
     fn reach(&self, step: &Step, lanes: &[u32], address: Address, columns: usize) -> Result<Vec<Reach>, Trap> {
         let mut reaches = Vec::new();
         for first in self.together(step, lanes, 32)? {
             let start = self.at(address, first) as u32;
-            // A warp reaches a quarter of the lanes (PTX ISA 8.7, 9.7.16.8.1).
+            // A warp can access a quarter of the lanes (PTX ISA 8.7, 9.7.16.8.1).
             let quarter = first % self.block_lanes as u32 / 32 % 4 * 32;
             if start >> 16 != quarter {
                 let text =

@@ -1,4 +1,4 @@
-//! `tcgen05.mma`: what its descriptors say, and the product.
+//! `tcgen05.mma`: its descriptors and the product.
 
 use mxprobe_api::{Format, OperationId};
 
@@ -10,11 +10,11 @@ use super::{
 };
 use crate::ptx::{Address, Step, TensorKind, TensorMultiply};
 
-/// What an instruction descriptor says.
+/// A decoded instruction descriptor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Described {
     pub id: OperationId,
-    /// The first byte of each word of scales that is taken: of A, and of B.
+    /// The first byte that is used of each word of scales: of A, and of B.
     pub scale_bytes: (u32, u32),
 }
 
@@ -36,13 +36,13 @@ impl Wave<'_> {
         }
         let adds = self.value(multiply.adds, lane) != 0;
         let tensor = &self.tensors[block];
-        // Multiplies of one shape that add to the same columns are done in their order, without a wait between them
-        // (PTX ISA, "Pipelined tcgen05 instructions").
+        // Multiplies of one shape that add to the same columns execute in order, without a wait between them (PTX ISA,
+        // "Pipelined tcgen05 instructions").
         let before = tensor.under_way.iter().rfind(|before| (before.column, before.n) == (start, n));
         let mut c = vec![0; (LANES * n) as usize];
         for (row, row_of_c) in (0..).zip(c.chunks_exact_mut(n as usize)) {
             let cells = tensor.row(row, start, n);
-            let cells = cells.ok_or_else(|| Trap::failure(step, "D reaches beyond what was allocated"))?;
+            let cells = cells.ok_or_else(|| Trap::failure(step, "D exceeds the allocation"))?;
             if let Some(before) = before.filter(|_| adds) {
                 row_of_c.copy_from_slice(&before.d[(row * n) as usize..][..n as usize]);
             } else if adds {
@@ -66,7 +66,7 @@ impl Wave<'_> {
         Ok(())
     }
 
-    /// The rows of A or the columns of B.
+    /// Reads the rows of A or the columns of B.
     fn operand(
         &self,
         step: &Step,
@@ -78,17 +78,17 @@ impl Wave<'_> {
     ) -> Result<Vec<u64>, Trap> {
         // Bits 46 to 48 hold 1 in this generation (PTX ISA 8.7, 9.7.16.4.1).
         if descriptor >> 46 & 7 != 1 {
-            return Err(Trap::failure(step, format!("descriptor {descriptor:#x} has not 1 in bits 46 to 48")));
+            return Err(Trap::failure(step, format!("descriptor {descriptor:#x} does not have 1 in bits 46 to 48")));
         }
-        // 16 bytes hold 16 elements of the kinds that mix widths, dense from the lowest bit on and the rest of the bytes
-        // unused (PTX ISA 9.0, 9.7.16.3.1), and as many as there is room for in the others.
+        // For kinds that mix widths, 16 bytes hold 16 elements, packed from the lowest bit on, and the rest is unused
+        // (PTX ISA 9.0, 9.7.16.3.1); for others they hold as many elements as fit.
         let in_sixteen_bytes = if id.shape.k == 32 { 16 } else { 128 / format.bits() };
         let place = (lines, id.shape.k, in_sixteen_bytes);
         self.shared_lines(step, descriptor & !(7 << 46), lane, place, format.bits())
     }
 
-    /// Line after line the scales of A's rows or B's columns. Line i's are the bytes of one word, in lane i mod 32 and
-    /// column i / 32, and the same again in each of the four quarters of the lanes (PTX ISA 9.0, 9.7.16.10.7).
+    /// Reads the scales of A's rows or B's columns, line by line. Those of line i are the bytes of one word, in lane
+    /// i mod 32 and column i / 32, repeated in each of the four quarters of the lanes (PTX ISA 9.0, 9.7.16.10.7).
     fn scales(
         &self,
         step: &Step,
@@ -106,7 +106,7 @@ impl Wave<'_> {
         for line in 0..lines {
             let word = |quarter: u32| {
                 let cell = tensor.cell(quarter * 32 + line % 32, start + line / 32);
-                let cell = cell.ok_or_else(|| Trap::failure(step, "scales lie beyond what was allocated"))?;
+                let cell = cell.ok_or_else(|| Trap::failure(step, "scales lie outside the allocation"))?;
                 Ok(tensor.cells[cell])
             };
             let first = word(0)?;
@@ -122,7 +122,7 @@ impl Wave<'_> {
     }
 }
 
-/// The formats of A and B that a kind has, by their code.
+/// The format of A or B that a code means in a kind.
 fn operand(kind: TensorKind, code: u32) -> Option<Format> {
     let formats: &[(u32, Format)] = match kind {
         TensorKind::F16 => &[(0, Format::F16), (1, Format::BF16)],
@@ -136,14 +136,13 @@ fn operand(kind: TensorKind, code: u32) -> Option<Format> {
     formats.iter().find(|(known, _)| *known == code).map(|(_, format)| *format)
 }
 
-/// The operation of an instruction descriptor (PTX ISA 9.0, 9.7.16.4.2, tables 44 and 45): 7 to 9 the format of A, 10 to 12
-/// that of B, 17 to 22 n/8. Without scales bit 3 saturates, 4 and 5 are the format of D and 24 to 28 m/16; with scales 4
-/// and 5 are the byte of B's, 29 and 30 that of A's, 23 their format, and 27 and 28 m/128. The others are sparsity, signs
-/// and transposition.
+/// Decodes an instruction descriptor (PTX ISA 9.0, 9.7.16.4.2, tables 44 and 45): bits 7 to 9 are the format of A, 10
+/// to 12 that of B, 17 to 22 n/8. Without scales, bit 3 means saturation, 4 and 5 are the format of D, and 24 to 28
+/// m/16. With scales, bits 4 and 5 are the byte of B's scales, 29 and 30 that of A's, 23 their format, and 27 and 28
+/// m/128. The other bits are sparsity, signs and transposition, and must be 0.
 pub(crate) fn describe(multiply: &TensorMultiply, descriptor: u32) -> Result<Described, String> {
     let kind = multiply.kind;
-    let wrong =
-        || format!("instruction descriptor {descriptor:#x} is none of {kind:?} that the fake driver understands");
+    let wrong = || format!("instruction descriptor {descriptor:#x} of {kind:?} is not understood by the fake driver");
     let field = |low: u32, bits: u32| descriptor >> low & ((1 << bits) - 1);
     let sides = 0b11_1111 << 7 | 0b11_1111 << 17;
     let understood = match multiply.scales {

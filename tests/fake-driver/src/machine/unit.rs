@@ -1,4 +1,4 @@
-//! The matrix unit: registers in, a tile batch of the model, registers out.
+//! The matrix unit, which computes tile batches on a model.
 
 use mxprobe_api::{Device, Elements, Error, Format, Operation, OperationId, Shape, TileBatch};
 use mxprobe_models::Model;
@@ -14,12 +14,11 @@ use crate::ptx::{Fault, Instruction, Layout, MatrixOperand as Operand, Module, M
 #[derive(Debug)]
 pub(crate) struct Unit {
     device: ModelDevice,
-    /// Row 2 of A is taken for row 3.
+    /// Whether rows 2 and 3 of A are confused.
     wrong_layout: bool,
 }
 
-/// The operands of one product, as bits: A and its scales row after row, B and its scales column after column, C row
-/// after row.
+/// The operands of one product, as bits: A and its scales row by row, B and its scales column by column, C row by row.
 pub(crate) struct Product<'a> {
     pub a: &'a [u64],
     pub b: &'a [u64],
@@ -33,12 +32,12 @@ impl Unit {
         Self { device: ModelDevice::new(model), wrong_layout }
     }
 
-    /// The model's operation, or the one that computes it piece by piece.
+    /// The model's operation, or a smaller one that computes it piece by piece.
     pub(crate) fn operation(&self, id: &OperationId) -> Option<&Operation> {
         if let Some(operation) = self.device.operations().get(id) {
             return Some(operation);
         }
-        // Rows and columns of D are computed each for itself: wgmma and tcgen05 of a larger shape are several of a smaller.
+        // Elements of D are computed independently: wgmma and tcgen05 of a larger shape are several of a smaller one.
         let smaller = |own: &OperationId| {
             let Shape { m, n, .. } = own.shape;
             let fits = id.shape.m.is_multiple_of(m) && id.shape.n.is_multiple_of(n);
@@ -48,7 +47,7 @@ impl Unit {
         operations.filter(|_| id.family != "mma").find(|operation| smaller(&operation.id))
     }
 
-    /// D, row-major.
+    /// Computes D, row-major.
     pub(crate) fn product(&self, id: &OperationId, product: &Product<'_>) -> Result<Vec<u64>, Error> {
         let operation = self.operation(id).ok_or_else(|| Error::unsupported(format!("this unit has no {id}")))?;
         let ((_, n, k), (rows, columns, _)) = (id.shape.sizes(), operation.id.shape.sizes());
@@ -57,7 +56,7 @@ impl Unit {
         let mut batch = TileBatch::zeros(operation, tiles);
         let blocks = id.block_scale().map_or(0, |scale| k.div_ceil(scale.block));
         for tile in 0..tiles {
-            // Where the tile begins among the whole.
+            // The tile's first row and column in the whole.
             let (row, column) = (tile / across * rows, tile % across * columns);
             put(&mut batch.a, (tile * rows * k..).zip(product.a[row * k..].iter().copied().take(rows * k)));
             let transposed = |lines: &[u64], deep: usize| -> Vec<u64> {
@@ -92,12 +91,12 @@ impl Unit {
         self.device.execute(operation, batch)
     }
 
-    /// Row 3 for row 2, if the unit is to be wrong.
+    /// The row to read for a row of A: 3 for 2, if the unit is set to be wrong.
     pub(crate) fn row_of_a(&self, row: u32) -> u32 {
         if self.wrong_layout && row == 2 { 3 } else { row }
     }
 
-    /// The same of A, or its scales, row after row of so many elements: what was in row 2 is in row 3, and the other way.
+    /// Swaps rows 2 and 3 of A or its scales, in rows of `columns` elements, if the unit is set to be wrong.
     pub(crate) fn misplace_rows(&self, a: &mut [u64], columns: u32) {
         if self.wrong_layout {
             let columns = columns as usize;
@@ -109,7 +108,7 @@ impl Unit {
     /// The plans of every `mma` of a module.
     ///
     /// # Errors
-    /// The line of an instruction that this unit does not have, and its id.
+    /// If this unit does not have an instruction; the error has its line and its id.
     pub(crate) fn plans(&self, module: &Module) -> Result<Plans, Fault> {
         let missing = |step: &Step, id: &OperationId| {
             Fault::new(step.line, format!("Feature '{id}' not supported on .target '{}'", module.target))
@@ -152,7 +151,7 @@ impl Unit {
                 };
                 let row = if operand == Operand::A { self.row_of_a(row) } else { row };
                 let in_register = if bits == 64 { 1 } else { 32 / bits };
-                // e2m1 in a byte stands in bits 2 to 5 (PTX ISA 8.7, 9.7.14.5.12).
+                // e2m1 in a byte occupies bits 2 to 5 (PTX ISA 8.7, 9.7.14.5.12).
                 let inset = if format == Format::E2M1 && bits == 8 { 2 } else { 0 };
                 places.push(Place {
                     register: i / in_register,

@@ -1,4 +1,4 @@
-//! The state of the blocks that run together, and what every instruction reads and writes of it.
+//! The state of the blocks that run together, and the accesses to it that all instructions share.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -14,42 +14,42 @@ use crate::{
     status::Status,
 };
 
-/// Lanes that stand at the same instruction, in order.
+/// Lanes at the same instruction, in order.
 pub(super) type Lanes = Vec<u32>;
 
-/// Some blocks that run together: their registers, their memory, and where each lane stands.
+/// Some blocks that run together: their registers, their memory, and the position of each lane.
 pub(super) struct Wave<'a> {
     pub launch: &'a Launch<'a>,
     pub memory: &'a mut Memory,
-    /// Which allocation was used last.
+    /// The allocation that was used last.
     pub hint: usize,
     pub first_block: usize,
-    /// Lanes of one block, whole warps.
+    /// The number of lanes of one block, a multiple of 32.
     pub block_lanes: usize,
     pub lanes: usize,
     pub parameters: Vec<u8>,
     /// By register, then by lane.
     pub registers: Vec<u64>,
-    /// What the operands of one instruction are, by lane.
+    /// The operands of one instruction, by lane.
     pub columns: [Vec<u64>; 3],
     pub shared: Vec<Vec<u8>>,
     /// Lanes whose writes to shared memory a descriptor may not see yet.
     pub unfenced: Vec<bool>,
     /// Lanes whose writes to shared memory other lanes may not see yet.
     pub unsynchronised: Vec<bool>,
-    /// Lanes whose writes to tensor memory may be under way.
+    /// Lanes whose writes to tensor memory may not have arrived yet.
     pub unstored: Vec<bool>,
-    /// By warp, register and words of loads from tensor memory that nobody has waited for.
+    /// Loads from tensor memory that have not been waited for: by warp, the register and the words.
     pub loading: Vec<Vec<(usize, [u32; 32])>>,
     pub tensors: Vec<Tensor>,
     pub groups: Vec<Group>,
-    /// By lane, once there is one.
+    /// By lane; empty until the first copy.
     pub copies: Vec<Copies>,
-    /// Lanes by the instruction that they stand at.
+    /// Lanes by the instruction they are at.
     pub ready: BTreeMap<usize, Lanes>,
-    /// Lanes at a barrier, and where they go on.
+    /// Lanes at a barrier, each with the instruction at which it continues.
     pub waiting: Vec<(u32, usize)>,
-    /// Lanes of each block that have not ended.
+    /// The number of lanes of each block that have not ended.
     pub live: Vec<usize>,
     pub clock: u64,
 }
@@ -90,7 +90,7 @@ impl<'a> Wave<'a> {
         step.guard.is_none_or(|guard| (self.register(guard.register, lane) != 0) != guard.negated)
     }
 
-    /// Those whose predicate holds, and the others.
+    /// Splits lanes into those whose predicate holds and the others.
     pub(super) fn part(&self, step: &Step, lanes: Lanes) -> (Lanes, Lanes) {
         if step.guard.is_none() {
             (lanes, Lanes::new())
@@ -160,20 +160,20 @@ impl<'a> Wave<'a> {
         self.value(address.base, lane).wrapping_add_signed(address.offset)
     }
 
-    /// A register is never wider than 64 bits, and a signed value is extended to all of them: what lies above the
-    /// register's own width is cut where it is used.
+    /// Cuts bits to the width of a register. A signed value is extended to 64 bits, of which a narrower register
+    /// keeps its own.
     pub(super) fn widened(&self, register: usize, bits: u64) -> u64 {
         bits & self.launch.kernel.register_masks[register]
     }
 
-    /// An address, which has to be a multiple of the bytes accessed.
+    /// An address, which must be a multiple of the number of bytes accessed.
     pub(super) fn checked_address(&self, step: &Step, lane: u32, address: Address, len: usize) -> Result<u64, Trap> {
         let at = self.value(address.base, lane).wrapping_add_signed(address.offset);
         if at.is_multiple_of(len as u64) {
             return Ok(at);
         }
-        // The driver has its own code for this, 716; a sticky error either way.
-        let text = format!("address {at:#x} is no multiple of {len}");
+        // The driver has its own code for this, 716; like any trap it is sticky.
+        let text = format!("address {at:#x} is not a multiple of {len}");
         Err(Trap { status: Status::MISALIGNED_ADDRESS, line: step.line, text })
     }
 
@@ -189,7 +189,7 @@ impl<'a> Wave<'a> {
         self.span(space, lane, at, len).ok_or_else(|| outside(step, space, at, len))
     }
 
-    /// The bytes at an address, if they are all there. Parameters are only read.
+    /// The bytes at an address, if all of them exist. Parameters are read-only.
     fn span(&mut self, space: Space, lane: u32, at: u64, len: usize) -> Option<&mut [u8]> {
         match space {
             Space::Global => self.memory.bytes(at, len, &mut self.hint),

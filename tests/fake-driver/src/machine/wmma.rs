@@ -1,4 +1,4 @@
-//! `wmma`: loads and stores that know where a fragment's elements are, which no program may.
+//! `wmma`: loads and stores of fragments, whose layout programs must not know.
 
 use super::{
     fragments::{self, Place},
@@ -11,7 +11,7 @@ use crate::{
     status::Status,
 };
 
-/// A matrix in memory as a warp's threads agree on it.
+/// A matrix in memory, on which all threads of a warp agree.
 struct Matrix {
     start: u64,
     stride: u64,
@@ -66,8 +66,8 @@ impl Wave<'_> {
         Ok(())
     }
 
-    /// That all threads mean one matrix, and that each of its rows (columns) begins at a multiple of the fragment's bytes
-    /// (PTX ISA 9.0, 9.7.14.4.2).
+    /// Checks that all threads have the same matrix, and that each of its rows (columns) begins at a multiple of the
+    /// fragment's bytes (PTX ISA 9.0, 9.7.14.4.2).
     fn matrix(&self, step: &Step, access: &MatrixAccess, first: u32) -> Result<Matrix, Trap> {
         let of = |lane: u32| Matrix {
             start: self.value(access.address.base, lane).wrapping_add_signed(access.address.offset),
@@ -76,7 +76,7 @@ impl Wave<'_> {
         let matrix = of(first);
         let same = |lane| (of(lane).start, of(lane).stride) == (matrix.start, matrix.stride);
         if !(first..first + 32).all(same) {
-            return Err(Trap::failure(step, "the threads of a warp mean different matrices"));
+            return Err(Trap::failure(step, "the threads of a warp have different matrices"));
         }
         let bits = access.format.bits();
         let fragment = access.registers.len() as u64 * u64::from(bits.max(32) / 8);
@@ -99,7 +99,7 @@ fn places(access: &MatrixAccess) -> Vec<Place> {
 }
 
 impl Matrix {
-    /// The address of an element, by its index row after row, and its lowest bit there.
+    /// The address of an element, by its row-major index, and its lowest bit there.
     fn element(&self, access: &MatrixAccess, index: u32) -> (u64, u32) {
         let columns = access.sizes().1;
         let (row, column) = (index / columns, index % columns);

@@ -9,7 +9,7 @@ use super::{
 };
 
 impl Decoder<'_> {
-    /// The space, the type, and how many of it.
+    /// The space, the type, and the number of values.
     fn access(&self) -> Result<(Space, Type, usize), Fault> {
         self.only(&[
             "global",

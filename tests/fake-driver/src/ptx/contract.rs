@@ -1,4 +1,4 @@
-//! Contraction: a product and a sum without a direction become one fused multiply-add, as ptxas makes them by default
+//! Contraction: a product and a sum without a rounding modifier become one fused multiply-add, as ptxas does by default
 //! (*measured*: ptxas 12.8 and 13.5, `backends/cuda/scalars.tsv`).
 
 use super::{
@@ -6,10 +6,10 @@ use super::{
     value::Source,
 };
 
-/// Fuses each sum of a product that nothing else reads; the first operand's, where both are products. `free` says which
-/// steps may take part.
+/// Fuses each sum with a product that nothing else reads, with that of the first operand if both are products. `free`
+/// says which steps may take part.
 ///
-/// The product stays, and nobody reads its result.
+/// The step of the product stays, and its result is not read.
 pub(super) fn contract(steps: &mut [Step], free: &[bool]) {
     for at in 0..steps.len() {
         let Some((Alu::Float(Function::Add, how), _, [a, b, _])) = compute(&steps[at]).filter(|_| free[at]) else {
@@ -29,7 +29,7 @@ pub(super) fn contract(steps: &mut [Step], free: &[bool]) {
     }
 }
 
-/// Arithmetic that every lane executes: what, where it writes, what it reads.
+/// The function, the result register and the operands of arithmetic that every lane executes.
 fn compute(step: &Step) -> Option<(Alu, usize, [Source; 3])> {
     match &step.instruction {
         Instruction::Compute { alu, into, from, .. } if step.guard.is_none() => Some((*alu, *into, *from)),
@@ -37,8 +37,8 @@ fn compute(step: &Step) -> Option<(Alu, usize, [Source; 3])> {
     }
 }
 
-/// The free step that wrote a register before a step, if nothing but arithmetic stands between, and its operands are what
-/// they were: its function, its place and its operands.
+/// The function, position and operands of the free step that wrote a register before a step, if only arithmetic lies
+/// between and its operands have not changed.
 fn written(steps: &[Step], before: usize, register: usize, free: &[bool]) -> Option<(Alu, usize, [Source; 3])> {
     let mut changed = Vec::new();
     for at in (0..before).rev() {
@@ -52,7 +52,7 @@ fn written(steps: &[Step], before: usize, register: usize, free: &[bool]) -> Opt
     None
 }
 
-/// Whether a register that a step wrote is read by one other alone, before it is written again or the kernel stores.
+/// Whether only one other step reads a register that a step wrote, before it is written again or the kernel stores.
 fn is_read_once(steps: &[Step], reader: usize, writer: usize, register: usize) -> bool {
     for (at, step) in steps.iter().enumerate().skip(writer + 1) {
         match compute(step) {

@@ -1,4 +1,4 @@
-//! `cp.async`: copies from global to shared memory that have arrived once they were waited for.
+//! `cp.async`: copies from global to shared memory, which arrive when they are waited for.
 
 use super::{
     Fault,
@@ -7,8 +7,8 @@ use super::{
     value::{Space, Type},
 };
 
-/// `cp.async.cg.shared.global [to], [from], 16`, `cp.async.commit_group`, `cp.async.wait_group N` (PTX ISA 7.0 and sm_80,
-/// section 9.7.8.22).
+/// Reads `cp.async.cg.shared.global [to], [from], 16`, `cp.async.commit_group` and `cp.async.wait_group N` (PTX ISA
+/// 7.0 and sm_80, section 9.7.8.22).
 pub(super) fn copy(decoder: &Decoder<'_>) -> Result<Instruction, Fault> {
     if decoder.version < 70 || decoder.target.number < 80 {
         return Err(decoder.fault("Instruction 'cp.async' requires .target sm_80 or higher and PTX 7.0"));

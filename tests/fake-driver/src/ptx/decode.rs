@@ -1,4 +1,4 @@
-//! Kernels as steps: each statement is read by its family, and what ptxas would refuse is refused.
+//! Compiles kernels to steps: decodes each statement by its family and refuses what ptxas would refuse.
 
 use super::{
     Fault,

@@ -1,4 +1,4 @@
-//! The operands of one statement: names become register numbers, and types have to agree.
+//! The operands of one statement: resolves names to register numbers and checks types.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use super::{
     value::{Address, Kind, Source, Space, Special, Type},
 };
 
-/// What is needed to understand one statement.
+/// A statement and what is needed to decode it.
 pub(super) struct Decoder<'a> {
     pub names: &'a Names,
     pub statement: &'a Statement,
@@ -34,12 +34,12 @@ impl Decoder<'_> {
     pub(super) fn predicate(&self, name: &str) -> Result<usize, Fault> {
         let (register, kind) = self.lookup(name)?;
         if kind.kind != Kind::Predicate {
-            return Err(self.fault(format!("'{name}' is no predicate")));
+            return Err(self.fault(format!("'{name}' is not a predicate")));
         }
         Ok(register)
     }
 
-    /// A register that holds `kind`; a wider one where the instruction extends or cuts.
+    /// Looks up a register that holds `kind`, or a wider one if `wider` is set (for instructions that extend or cut).
     pub(super) fn register(&self, name: &str, kind: Type, wider: bool) -> Result<usize, Fault> {
         let (register, own) = self.lookup(name)?;
         let fits = if wider { own.bits >= kind.bits } else { own.bits == kind.bits };
@@ -98,13 +98,13 @@ impl Decoder<'_> {
         }
     }
 
-    /// The last word of the opcode that is a type.
+    /// The last type in the opcode.
     pub(super) fn kind(&self) -> Result<Type, Fault> {
         let found = self.statement.opcode[1..].iter().rev().find_map(|word| Type::parse(word));
         found.ok_or_else(|| self.fault(format!("`{}` names no type", self.statement.opcode.join("."))))
     }
 
-    /// That every word between the name and the type is one of these.
+    /// Checks that every word between the name and the type is one of these.
     pub(super) fn only(&self, known: &[&str]) -> Result<(), Fault> {
         let mut words = self.statement.opcode[1..].iter();
         let unknown = words.find(|word| Type::parse(word).is_none() && !known.contains(&word.as_str()));
@@ -121,11 +121,11 @@ impl Decoder<'_> {
         if let Some(start) = table.get(base) {
             return Ok(Address { base: Source::Constant(*start), offset: *offset });
         }
-        // Shared addresses may be held in 32 bits.
+        // Addresses in shared memory may be held in 32 bits.
         let (register, kind) = self.lookup(base)?;
         let wide = kind.bits == 64 || (kind.bits == 32 && space == Space::Shared);
         if !wide || space == Space::Parameter || !kind.is_integer() {
-            return Err(self.fault(format!("'{base}' is no address of this space")));
+            return Err(self.fault(format!("'{base}' is not an address of this space")));
         }
         Ok(Address { base: Source::Register(register), offset: *offset })
     }

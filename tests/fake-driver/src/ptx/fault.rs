@@ -1,8 +1,8 @@
-//! Why PTX is refused.
+//! Errors in PTX.
 
 use std::fmt;
 
-/// Why PTX cannot be compiled.
+/// An error that prevents PTX from being compiled, and its line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fault {
     pub line: usize,

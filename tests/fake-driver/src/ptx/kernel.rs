@@ -1,4 +1,4 @@
-//! What a kernel is once it is understood.
+//! Decoded kernels.
 
 use rustc_apfloat::Round;
 
@@ -27,7 +27,7 @@ pub(crate) struct Kernel {
     /// Threads that a block must have (`.reqntid`) or may have (`.maxntid`).
     pub required_threads: Option<u32>,
     pub maximum_threads: u32,
-    /// What each register can hold.
+    /// The bits that each register can hold, as masks.
     pub register_masks: Vec<u64>,
     pub steps: Vec<Step>,
 }
@@ -87,7 +87,7 @@ pub(crate) enum Function {
     Elementary(Elementary),
 }
 
-/// What `.approx` computes of f32 otherwise.
+/// The other functions of f32 that `.approx` computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Elementary {
     Reciprocal,
@@ -99,7 +99,7 @@ pub(crate) enum Elementary {
     Tangent,
 }
 
-/// How a float operation ends.
+/// How the result of a float operation is rounded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rounded {
     pub round: Round,
@@ -124,14 +124,14 @@ pub(crate) struct Conversion {
     pub how: Rounded,
 }
 
-/// One step of copies under way.
+/// One step of asynchronous copies.
 #[derive(Debug)]
 pub(crate) enum CopyStep {
     /// 4, 8 or 16 bytes.
     Copy { bytes: usize, to: Address, from: Address },
-    /// Those since the last one are a group.
+    /// Makes the copies since the last commit a group.
     Commit,
-    /// All but the latest so many groups of this thread have arrived.
+    /// Waits until all but this many of the thread's latest groups have arrived.
     Wait(u64),
 }
 
@@ -159,7 +159,7 @@ pub(crate) enum Instruction {
     Compare {
         comparison: Comparison,
         kind: Type,
-        /// Subnormals compare as zeros.
+        /// Whether subnormals compare as zeros.
         flush: bool,
         into: usize,
         from: [Source; 2],
@@ -186,9 +186,9 @@ pub(crate) enum Instruction {
     },
     Barrier,
     Exit,
-    /// Orders memory, which the interpreter does anyhow.
+    /// A fence that needs no work, since the interpreter orders memory anyway.
     Nothing,
-    /// Makes what was written to shared memory visible to the unit that reads it through a descriptor.
+    /// Makes writes to shared memory visible to the unit that reads it through a descriptor.
     ProxyFence,
     /// `mma` and `wmma`.
     Multiply(Box<Multiply>),

@@ -11,7 +11,7 @@ use super::{
     value::{Source, Type},
 };
 
-/// What stands between the dots of an `mma` or `wgmma`.
+/// The modifiers of an `mma` or `wgmma`.
 #[derive(Default)]
 struct Words {
     shape: Option<Shape>,
@@ -93,7 +93,7 @@ pub(super) fn multiply(decoder: &Decoder<'_>) -> Result<Instruction, Fault> {
     let registers = |operand: &Operand, name: &str, elements: u32, bits: u32| {
         let register_bits = if bits == 64 { 64 } else { 32 };
         let found = decoder.vector(operand, register_bits)?;
-        // Volta multiplies four pairs of matrices at once.
+        // Volta's instruction multiplies four pairs of matrices.
         let wanted = elements * bits * if volta { 4 } else { 1 } / (32 * register_bits);
         if found.len() != wanted as usize {
             return Err(decoder.fault(format!("{name} of {id} takes {wanted} registers, not {}", found.len())));
@@ -116,7 +116,8 @@ pub(super) fn multiply(decoder: &Decoder<'_>) -> Result<Instruction, Fault> {
     Ok(Instruction::Multiply(Box::new(Multiply { id, container_bits: containers, layouts, d, a, b, c, scales })))
 }
 
-/// How many scales a row has. PTX ISA 8.7, 9.7.14.5.14: mxf8f6f4 one of 32 k, mxf4 two, mxf4nvf4 two or four.
+/// The number of scales in a row: one for mxf8f6f4 (32 k), two for mxf4, two or four for mxf4nvf4 (PTX ISA 8.7,
+/// 9.7.14.5.14).
 fn scale_count(decoder: &Decoder<'_>, words: &Words, id: &OperationId) -> Result<Option<u32>, Fault> {
     let wrong = |text: String| Err(decoder.fault(text));
     let kind = words.kind.as_deref();
@@ -149,11 +150,11 @@ fn scale_count(decoder: &Decoder<'_>, words: &Words, id: &OperationId) -> Result
 
 fn scales(decoder: &Decoder<'_>, count: u32, operands: &[Operand]) -> Result<Scales, Fault> {
     let one = |operand: &Operand| match operand {
-        // The data may stand in braces or not.
+        // The braces around the data are optional.
         Operand::Vector(_) => decoder.vector(operand, 32).map(|registers| registers[0]),
         _ => match decoder.source(decoder.word(operand)?, Type::B32)? {
             Source::Register(register) => Ok(register),
-            _ => Err(decoder.fault("the scales are no register")),
+            _ => Err(decoder.fault("the scales are not a register")),
         },
     };
     let select = |operand: &Operand| match operand {
@@ -171,8 +172,8 @@ fn scales(decoder: &Decoder<'_>, count: u32, operands: &[Operand]) -> Result<Sca
     })
 }
 
-/// What an instruction needs of `.target` and `.version`: PTX ISA 9.0, 9.7.14.5.14 (mma), 9.7.15 (wgmma), and what ptxas
-/// 12.9 and 13.5 accept.
+/// Checks that `.target` and `.version` suffice for an instruction, according to PTX ISA 9.0, 9.7.14.5.14 (mma) and
+/// 9.7.15 (wgmma), and to what ptxas 12.9 and 13.5 accept.
 fn require(decoder: &Decoder<'_>, id: &OperationId, kind: Option<&str>) -> Result<(), Fault> {
     let narrow = |format: Format| [Format::E3M2, Format::E2M3, Format::E2M1].contains(&format);
     let fp8 = |format: Format| [Format::E4M3, Format::E5M2].contains(&format);
@@ -252,7 +253,7 @@ fn group_multiply(decoder: &Decoder<'_>) -> Result<Instruction, Fault> {
     let bits = a_format.bits();
     let columns = shape.n % 8 == 0 && (8..=256).contains(&shape.n);
     if shape.m != 64 || shape.k * bits != 256 || !columns || bits != b_format.bits() {
-        return Err(wrong(&format!("{shape} is no shape of {a_format}")));
+        return Err(wrong(&format!("{a_format} has no shape {shape}")));
     }
     let mut id = OperationId {
         family: "wgmma".into(),
@@ -286,8 +287,8 @@ fn group_multiply(decoder: &Decoder<'_>) -> Result<Instruction, Fault> {
         Some(value) => Source::Constant(value),
         None => Source::Register(decoder.predicate(scale_d)?),
     };
-    // f16 and bf16 have two signs and a transposition of each operand in shared memory, other floats two signs, integers
-    // nothing (PTX ISA 8.7, 9.7.15.5.2).
+    // f16 and bf16 take two signs and a transposition for each operand in shared memory, other floats two signs,
+    // integers neither (PTX ISA 8.7, 9.7.15.5.2).
     let transposes = if bits == 16 { 2 - usize::from(from_registers) } else { 0 };
     let signs = if a_format.is_integer() { 0 } else { 2 };
     if rest.len() != signs + transposes {
@@ -295,7 +296,7 @@ fn group_multiply(decoder: &Decoder<'_>) -> Result<Instruction, Fault> {
     }
     let mut flags = Vec::new();
     for operand in rest {
-        let value = constant(decoder.word(operand)?, Type::S32).ok_or_else(|| wrong("a flag is no constant"))?;
+        let value = constant(decoder.word(operand)?, Type::S32).ok_or_else(|| wrong("a flag is not a constant"))?;
         flags.push(u32::try_from(value).unwrap_or(u32::MAX).cast_signed());
     }
     let (signs, transposes) = flags.split_at(signs);

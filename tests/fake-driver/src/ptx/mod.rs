@@ -1,4 +1,4 @@
-//! PTX text as instructions that can be run, and every reason why it cannot.
+//! Compiles PTX text to executable instructions, or reports why it cannot.
 
 mod access;
 mod contract;
@@ -29,7 +29,7 @@ pub(crate) use names::SHARED_BASE;
 pub(crate) use target::{Reach, Target, loads_on};
 pub(crate) use value::{Address, Kind, Source, Space, Special, Type};
 
-/// Reads a module and checks every statement of it.
+/// Compiles a module and checks its every statement.
 pub(crate) fn compile(source: &str) -> Result<Module, Fault> {
     let text = syntax::read(source)?;
     let (version, _) = text.version.ok_or_else(|| Fault::new(1, "Missing .version directive at start of file"))?;

@@ -1,4 +1,4 @@
-//! The matrix instructions and what they read: `mma`, `wmma`, `wgmma`, `tcgen05`.
+//! The matrix instructions and their operands: `mma`, `wmma`, `wgmma`, `tcgen05`.
 
 use mxprobe_api::{Format, OperationId, Shape};
 
@@ -11,7 +11,7 @@ pub(crate) enum Layout {
     Column,
 }
 
-/// Which matrix of a multiply: C and D are the accumulator.
+/// A matrix of a multiply; C and D are the accumulator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MatrixOperand {
     A,
@@ -20,7 +20,7 @@ pub(crate) enum MatrixOperand {
 }
 
 impl MatrixOperand {
-    /// Rows and columns.
+    /// The numbers of rows and columns.
     pub(crate) fn sizes(self, Shape { m, n, k }: Shape) -> (u32, u32) {
         match self {
             Self::A => (m, k),
@@ -37,7 +37,7 @@ pub(crate) type WarpOperand = Vec<usize>;
 #[derive(Debug)]
 pub(crate) struct Multiply {
     pub id: OperationId,
-    /// Bits that one element of A, and one of B, takes in a register.
+    /// The bits that an element of A, and one of B, takes in a register.
     pub container_bits: (u32, u32),
     pub layouts: (Layout, Layout),
     pub d: WarpOperand,
@@ -50,11 +50,11 @@ pub(crate) struct Multiply {
 /// The operands of a block-scaled `mma`.
 #[derive(Debug)]
 pub(crate) struct Scales {
-    /// Scales of a row or column: `.scale_vec::4X` has 4.
+    /// The number of scales of a row or column: 4 for `.scale_vec::4X`.
     pub count: u32,
     pub a: usize,
     pub b: usize,
-    /// The byte and the thread that are taken.
+    /// The selected byte and thread.
     pub a_select: (Source, Source),
     pub b_select: (Source, Source),
 }
@@ -66,13 +66,13 @@ pub(crate) struct GroupMultiply {
     pub d: WarpOperand,
     pub a: GroupOperand,
     pub b: Source,
-    /// False: C is not added.
+    /// Whether C is added.
     pub scale_d: Source,
     pub negate_a: bool,
     pub negate_b: bool,
 }
 
-/// Where A of a `wgmma` is.
+/// The location of A of a `wgmma`.
 #[derive(Debug)]
 pub(crate) enum GroupOperand {
     Descriptor(Source),
@@ -94,7 +94,7 @@ pub(crate) struct MatrixAccess {
 }
 
 impl MatrixAccess {
-    /// Rows and columns.
+    /// The numbers of rows and columns.
     pub(crate) fn sizes(&self) -> (u32, u32) {
         self.operand.sizes(self.shape)
     }
@@ -122,7 +122,7 @@ pub(crate) enum TensorStep {
         start: Source,
         columns: u32,
     },
-    /// 32 lanes by as many columns as there are registers.
+    /// Stores 32 lanes by as many columns as there are registers.
     Store {
         address: Address,
         from: Vec<usize>,
@@ -134,7 +134,7 @@ pub(crate) enum TensorStep {
     WaitStores,
     WaitLoads,
     Multiply(TensorMultiply),
-    /// All multiplies so far arrive at a barrier once they are done.
+    /// Makes all multiplies so far arrive at a barrier once they are done.
     Commit {
         barrier: Address,
     },
@@ -150,14 +150,14 @@ pub(crate) struct TensorMultiply {
     /// The instruction descriptor: shape and formats.
     pub descriptor: Source,
     pub scales: Option<TensorScales>,
-    /// False: D is not added.
+    /// Whether D is added.
     pub adds: Source,
 }
 
-/// Where the scales of a block-scaled `tcgen05.mma` stand in tensor memory.
+/// The addresses in tensor memory of the scales of a block-scaled `tcgen05.mma`.
 #[derive(Debug)]
 pub(crate) struct TensorScales {
-    /// Scales of a row or column: `.scale_vec::4X` has 4.
+    /// The number of scales of a row or column: 4 for `.scale_vec::4X`.
     pub count: u32,
     pub a: Address,
     pub b: Address,

@@ -1,4 +1,4 @@
-//! What the names of a kernel stand for: registers, parameters, shared memory, labels.
+//! A kernel's names: registers, parameters, shared memory, labels.
 
 use std::collections::HashMap;
 
@@ -8,10 +8,10 @@ use super::{
     value::{Kind, Type},
 };
 
-/// Where static shared memory begins: not at 0, so that a forgotten base is found.
+/// The start of static shared memory: not 0, so that a forgotten base is detected.
 pub(crate) const SHARED_BASE: u64 = 1024;
 
-/// What the names of a kernel stand for.
+/// The names of a kernel and what each refers to.
 #[derive(Default)]
 pub(super) struct Names {
     pub registers: HashMap<String, (usize, Type)>,
@@ -23,7 +23,7 @@ pub(super) struct Names {
 }
 
 impl Names {
-    /// The names of a kernel, and the offset and size in bytes of each parameter.
+    /// Collects the names of a kernel, and the offset and size in bytes of each parameter.
     pub(super) fn read(entry: &EntryText) -> Result<(Self, Vec<(usize, usize)>), Fault> {
         let mut names = Self { shared_end: SHARED_BASE, ..Self::default() };
         let parameters = names.declare_parameters(entry)?;
@@ -103,13 +103,13 @@ impl Names {
             Some((stem, count)) => {
                 let count = count.strip_suffix('>').and_then(|count| count.trim().parse::<usize>().ok());
                 let count = count.filter(|count| *count <= 4096);
-                let count = count.ok_or_else(|| Fault::new(line, format!("`{name}` is no list of registers")))?;
+                let count = count.ok_or_else(|| Fault::new(line, format!("`{name}` is not a list of registers")))?;
                 (0..count).try_for_each(|index| add(format!("{stem}{index}")))
             }
         }
     }
 
-    /// `.align 128 .b8 name[256]`.
+    /// Declares `.align 128 .b8 name[256]`.
     fn declare_shared(&mut self, text: &str) -> Option<()> {
         let mut words = text.split_whitespace().peekable();
         let mut alignment = 1;

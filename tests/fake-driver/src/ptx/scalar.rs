@@ -10,7 +10,7 @@ use super::{
 };
 
 impl Decoder<'_> {
-    /// An instruction whose result and operands have these types.
+    /// Reads an instruction whose result and operands have these types.
     fn compute_from(&self, alu: Alu, result: Type, types: &[Type]) -> Result<Instruction, Fault> {
         let operands = self.operands(types.len() + 1)?;
         let into = self.register(self.word(&operands[0])?, result, false)?;
@@ -21,7 +21,7 @@ impl Decoder<'_> {
         Ok(Instruction::Compute { alu, kind: self.kind()?, into, from })
     }
 
-    /// An instruction with one type.
+    /// Reads an instruction with one type.
     pub(super) fn compute(&self, alu: Alu, count: usize) -> Result<Instruction, Fault> {
         let kind = self.kind()?;
         self.compute_from(alu, kind, &[kind; 3][..count])
@@ -48,7 +48,7 @@ impl Decoder<'_> {
         self.compute(alu, 2)
     }
 
-    /// The amount has 32 bits whatever is shifted.
+    /// Reads a shift, whose amount always has 32 bits.
     pub(super) fn shift(&self, alu: Alu) -> Result<Instruction, Fault> {
         self.only(&[])?;
         let kind = self.kind()?;
@@ -100,7 +100,7 @@ impl Decoder<'_> {
         self.compute(Alu::Float(function, how), if fused { 3 } else { 2 })
     }
 
-    /// `div` and `sqrt` of f32 and f64: rounded in a direction, or approximated, which is of f32 alone.
+    /// Reads `div` and `sqrt` of f32 and f64: rounded in a direction or, for f32 only, approximated.
     pub(super) fn quotient(&self) -> Result<Instruction, Fault> {
         self.only(&["rn", "rz", "rm", "rp", "ftz", "approx", "full"])?;
         let (kind, divides) = (self.kind()?, self.statement.opcode[0] == "div");
@@ -124,7 +124,7 @@ impl Decoder<'_> {
         self.compute(Alu::Float(function, how), if divides { 2 } else { 1 })
     }
 
-    /// `neg` and `abs`, which change the sign and nothing else, but that `.ftz` flushes.
+    /// Reads `neg` and `abs`, which change only the sign, except that `.ftz` flushes.
     pub(super) fn sign(&self) -> Result<Instruction, Fault> {
         self.only(&["ftz"])?;
         let kind = self.kind()?;
@@ -136,7 +136,7 @@ impl Decoder<'_> {
         self.compute(Alu::Float(function, Rounded { round: Round::NearestTiesToEven, flush }), 1)
     }
 
-    /// `copysign` of f32 and f64.
+    /// Reads `copysign` of f32 and f64.
     pub(super) fn copy_sign(&self) -> Result<Instruction, Fault> {
         self.only(&[])?;
         let kind = self.kind()?;
@@ -147,7 +147,7 @@ impl Decoder<'_> {
         self.compute(Alu::Float(Function::CopySign, how), 2)
     }
 
-    /// Functions of f32 that are approximated, and `rcp`, which f64 has too and which may be rounded in a direction.
+    /// Reads approximated functions of f32, and `rcp`, which also exists for f64 and may be rounded in a direction.
     pub(super) fn elementary(&self) -> Result<Instruction, Fault> {
         self.only(&["rn", "rz", "rm", "rp", "ftz", "approx"])?;
         let (kind, name) = (self.kind()?, self.statement.opcode[0].as_str());

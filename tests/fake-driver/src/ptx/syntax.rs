@@ -1,4 +1,4 @@
-//! PTX text as statements: no meaning yet, only where each word stands.
+//! Splits PTX text into statements with their line numbers, without interpreting them.
 
 use super::Fault;
 
@@ -24,7 +24,7 @@ pub(crate) struct EntryText {
     pub body: Vec<Item>,
 }
 
-/// `.reg .b32 %a<4>`: the words before the last, and the last ones.
+/// A declaration without its leading dot and its semicolon, such as `reg .b32 %a<4>`, and its line.
 #[derive(Clone, Debug)]
 pub(crate) struct Declaration {
     pub line: usize,
@@ -108,7 +108,7 @@ fn version(text: &str, line: usize) -> Result<u32, Fault> {
     let parsed = text.trim().split_once('.').and_then(|(major, minor)| {
         Some(major.parse::<u32>().ok()? * 10 + minor.parse::<u32>().ok().filter(|minor| *minor < 10)?)
     });
-    parsed.ok_or_else(|| Fault::new(line, format!("`{}` is no version", text.trim())))
+    parsed.ok_or_else(|| Fault::new(line, format!("`{}` is not a version", text.trim())))
 }
 
 fn entry(reader: &mut Reader<'_>, line: usize) -> Result<EntryText, Fault> {
@@ -142,7 +142,7 @@ fn entry(reader: &mut Reader<'_>, line: usize) -> Result<EntryText, Fault> {
     Ok(entry)
 }
 
-/// Up to the brace that closes the kernel.
+/// Reads a kernel's body, up to the brace that closes it.
 fn body(reader: &mut Reader<'_>) -> Result<Vec<Item>, Fault> {
     let mut items = Vec::new();
     let mut depth = 1;
@@ -197,7 +197,7 @@ fn statement(text: &str, line: usize) -> Result<Statement, Fault> {
     let (opcode, rest) = text.split_at(end);
     let opcode: Vec<String> = opcode.split('.').map(str::to_owned).collect();
     if opcode.iter().any(String::is_empty) {
-        return Err(Fault::new(line, format!("`{text}` is no instruction")));
+        return Err(Fault::new(line, format!("`{text}` is not an instruction")));
     }
     let mut operands = Vec::new();
     for operand in split(rest, line)? {
@@ -206,7 +206,7 @@ fn statement(text: &str, line: usize) -> Result<Statement, Fault> {
     Ok(Statement { line, guard, opcode, operands })
 }
 
-/// Cuts at the commas outside braces and brackets.
+/// Splits at the commas outside braces and brackets.
 fn split(text: &str, line: usize) -> Result<Vec<&str>, Fault> {
     let mut parts = Vec::new();
     let (mut depth, mut start) = (0i32, 0);
@@ -234,7 +234,7 @@ fn operand(text: &str, line: usize) -> Result<Operand, Fault> {
     if let Some(inner) = text.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')) {
         let words: Vec<String> = inner.split(',').map(|word| word.trim().to_owned()).collect();
         if words.iter().any(|word| !is_word(word)) {
-            return Err(Fault::new(line, format!("`{text}` is no vector of operands")));
+            return Err(Fault::new(line, format!("`{text}` is not a vector of operands")));
         }
         return Ok(Operand::Vector(words));
     }
@@ -245,16 +245,16 @@ fn operand(text: &str, line: usize) -> Result<Operand, Fault> {
         };
         return match offset {
             Some(offset) if is_word(base) => Ok(Operand::Address { base: base.to_owned(), offset }),
-            _ => Err(Fault::new(line, format!("`{text}` is no address"))),
+            _ => Err(Fault::new(line, format!("`{text}` is not an address"))),
         };
     }
     if !is_word(text) {
-        return Err(Fault::new(line, format!("`{text}` is no operand")));
+        return Err(Fault::new(line, format!("`{text}` is not an operand")));
     }
     Ok(Operand::Word(text.to_owned()))
 }
 
-/// An integer as it stands in an address: `-16`, `0x10`.
+/// Parses an integer as written in an address: `-16`, `0x10`.
 pub(crate) fn number(text: &str) -> Option<i64> {
     let (negative, digits) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),
@@ -276,7 +276,7 @@ fn is_word_character(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_' || c == '$' || c == '%'
 }
 
-/// The text with every comment as blanks; the lines stay.
+/// Replaces comments by blanks and keeps the line breaks, so that line numbers do not change.
 fn without_comments(source: &str) -> Result<String, Fault> {
     let mut out = String::with_capacity(source.len());
     let mut rest = source;
@@ -318,7 +318,7 @@ impl<'a> Reader<'a> {
         self.advance(len);
     }
 
-    /// A directive or an identifier; empty if something else stands there.
+    /// Takes a directive or an identifier; empty if neither comes next.
     fn word(&mut self) -> &'a str {
         let end = self.rest.find(|c| !(is_word_character(c) || c == '.')).unwrap_or(self.rest.len());
         self.advance(end)
@@ -332,7 +332,7 @@ impl<'a> Reader<'a> {
         found
     }
 
-    /// What stands before `end`, which is taken too.
+    /// Takes the text before `end`, and `end` itself.
     fn until(&mut self, end: char) -> Option<&'a str> {
         let at = self.rest.find(end)?;
         let taken = self.advance(at);

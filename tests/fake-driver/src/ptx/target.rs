@@ -1,20 +1,20 @@
-//! `.target`: which devices load it, and which instructions it allows.
+//! `.target`: the devices that load it, and the instructions it allows.
 
-/// `sm_90a`: the number, and what stands behind it.
+/// A target such as `sm_90a`: the number, and the suffix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Target {
     pub number: u32,
     pub reach: Reach,
 }
 
-/// On which devices a target's code runs.
+/// The devices on which a target's code runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reach {
-    /// On every later one too.
+    /// On every later device too.
     Onward,
-    /// On those of one family: `f`.
+    /// On the devices of one family: `f`.
     Family,
-    /// On that one only: `a`.
+    /// On that device only: `a`.
     Exact,
 }
 
@@ -30,7 +30,7 @@ impl Target {
         Some(Self { number, reach })
     }
 
-    /// Whether instructions are allowed that need `sm_NUMBERa` or its family.
+    /// Whether it allows instructions that need `sm_NUMBERa` or its family.
     pub(crate) fn has_features_of(self, number: u32) -> bool {
         match self.reach {
             Reach::Onward => false,
@@ -50,8 +50,8 @@ impl std::fmt::Display for Target {
     }
 }
 
-/// Whether a device loads PTX of that target. PTX ISA 8.8, 11.1.2 (`.target`): plain targets load on the same or a later
-/// capability, `a` on that one only, `f` on the later ones of the same major version.
+/// Whether a device loads PTX of a target. PTX ISA 8.8, 11.1.2 (`.target`): plain targets load on the same or a later
+/// capability, `a` on the same only, `f` on the same or a later one of the same major version.
 pub(crate) fn loads_on(target: Target, capability: u32) -> bool {
     match target.reach {
         Reach::Onward => target.number <= capability,

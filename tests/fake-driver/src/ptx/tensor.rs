@@ -1,4 +1,4 @@
-//! `tcgen05` and `mbarrier`: what kernels that use tensor memory are made of.
+//! `tcgen05` and `mbarrier`: the statements of kernels that use tensor memory.
 
 use super::{
     Fault,
@@ -82,7 +82,7 @@ pub(super) fn tensor(decoder: &Decoder<'_>) -> Result<Instruction, Fault> {
                 "kind::tf32" => TensorKind::Tf32,
                 "kind::f8f6f4" => TensorKind::F8F6F4,
                 "kind::i8" if decoder.target.has_features_of(103) => {
-                    return Err(decoder.fault("`.kind::i8` is not there on sm_103a"));
+                    return Err(decoder.fault("`.kind::i8` is not supported on sm_103a"));
                 }
                 "kind::i8" => TensorKind::I8,
                 _ => return Err(decoder.unknown()),
@@ -91,7 +91,7 @@ pub(super) fn tensor(decoder: &Decoder<'_>) -> Result<Instruction, Fault> {
         }
         ["mma", "cta_group::1", kind, "block_scale", ref size @ ..] => {
             let (kind, count) = block_scaled(kind, size).ok_or_else(|| decoder.unknown())?;
-            // PTX ISA 9.0, 9.7.16.10.9: kind::mxf4nvf4 is from 8.7 on.
+            // PTX ISA 9.0, 9.7.16.10.9: kind::mxf4nvf4 exists since 8.7.
             if kind == TensorKind::MxF4NvF4 && decoder.version < 87 {
                 return Err(decoder.fault("`.kind::mxf4nvf4` requires PTX ISA .version 8.7 or later"));
             }
@@ -101,8 +101,8 @@ pub(super) fn tensor(decoder: &Decoder<'_>) -> Result<Instruction, Fault> {
     }
 }
 
-/// The kind, and how many scales a row or column has (PTX ISA 9.0, 9.7.16.10.9.1): mxf8f6f4 one for 32 k, mxf4 two,
-/// mxf4nvf4 two or four, which has to be said.
+/// The kind, and the number of scales of a row or column (PTX ISA 9.0, 9.7.16.10.9.1): one for mxf8f6f4 (32 k), two for
+/// mxf4, two or four for mxf4nvf4, which must state its size.
 fn block_scaled(kind: &str, size: &[&str]) -> Option<(TensorKind, u32)> {
     match (kind, size) {
         ("kind::mxf8f6f4", [] | ["scale_vec::1X"]) => Some((TensorKind::MxF8F6F4, 1)),
@@ -113,7 +113,7 @@ fn block_scaled(kind: &str, size: &[&str]) -> Option<(TensorKind, u32)> {
     }
 }
 
-/// D, A, B and the instruction descriptor, then the addresses of scales, then whether D is added.
+/// Reads the operands: D, A, B and the instruction descriptor, then the addresses of scales, then whether D is added.
 fn multiply(decoder: &Decoder<'_>, kind: TensorKind, scales: Option<u32>) -> Result<Instruction, Fault> {
     let operands = decoder.operands(if scales.is_some() { 7 } else { 5 })?;
     let address = |operand| decoder.address(operand, Space::Shared);
@@ -132,7 +132,7 @@ fn multiply(decoder: &Decoder<'_>, kind: TensorKind, scales: Option<u32>) -> Res
     }))
 }
 
-/// `x8` and eight registers.
+/// Reads `x8` and eight registers.
 fn registers(decoder: &Decoder<'_>, count: &str, operand: &Operand) -> Result<Vec<usize>, Fault> {
     let wanted = count.strip_prefix('x').and_then(|count| count.parse::<usize>().ok());
     let wanted = wanted.filter(|count| count.is_power_of_two() && *count <= 128).ok_or_else(|| decoder.unknown())?;

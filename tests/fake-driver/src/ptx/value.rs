@@ -1,6 +1,6 @@
-//! What an instruction reads and writes: types, registers, constants, addresses.
+//! The operands of instructions: types, registers, constants, addresses.
 
-/// What the bits of an operand are.
+/// The interpretation of an operand's bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Bits,
@@ -12,7 +12,7 @@ pub(crate) enum Kind {
     Predicate,
 }
 
-/// A type as it stands behind the dot.
+/// A type of PTX, such as `.u32`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Type {
     pub kind: Kind,
@@ -64,7 +64,7 @@ impl Type {
         matches!(self.kind, Kind::Bits | Kind::Unsigned | Kind::Signed)
     }
 
-    /// The value with its sign, as 64 bits.
+    /// Extends a value to 64 bits, with its sign if the type is signed.
     pub(crate) fn extend(self, bits: u64) -> u64 {
         let free = 64 - self.bits;
         if self.is_signed() { ((bits << free).cast_signed() >> free).cast_unsigned() } else { bits & self.mask() }
@@ -96,7 +96,7 @@ pub(crate) enum Space {
     Parameter,
 }
 
-/// A register or a constant, and what is added to it.
+/// A register or a constant, and an offset.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Address {
     pub base: Source,

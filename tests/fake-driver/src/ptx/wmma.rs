@@ -1,4 +1,4 @@
-//! `wmma` statements: loads and stores of whole matrices, and multiplies of what they hold.
+//! `wmma` statements: loads and stores of whole matrices, and multiplies of their fragments.
 
 use mxprobe_api::{Format, OperationId, Shape};
 
@@ -12,7 +12,8 @@ use super::{
     value::{Source, Space, Type},
 };
 
-/// Registers of a fragment (PTX ISA 9.0, 9.7.14.4.1): as many as its elements need, and 8 for A and B of f16.
+/// The number of registers of a fragment (PTX ISA 9.0, 9.7.14.4.1): as many as its elements need, but 8 for A and B of
+/// f16.
 fn registers(operand: MatrixOperand, shape: Shape, format: Format) -> u32 {
     if format == Format::F16 && operand != MatrixOperand::Accumulator {
         return 8;
@@ -22,8 +23,8 @@ fn registers(operand: MatrixOperand, shape: Shape, format: Format) -> u32 {
     rows * columns * bits / 32 / bits.max(32)
 }
 
-/// The formats of A and B that a shape multiplies, the `.target` and `.version` it needs with them, and the formats of C
-/// and D (PTX ISA 9.0, 9.7.14.4; `.aligned` is from 6.3 on).
+/// The formats of A and B that a shape multiplies, the `.target` and `.version` they need, and the formats of C and D
+/// (PTX ISA 9.0, 9.7.14.4; `.aligned` exists since 6.3).
 fn forms(shape: Shape) -> &'static [(Format, u32, u32, &'static [Format])] {
     const HALVES: &[Format] = &[Format::F16, Format::F32];
     const SUMS: &[Format] = &[Format::S32];
@@ -41,7 +42,7 @@ fn forms(shape: Shape) -> &'static [(Format, u32, u32, &'static [Format])] {
     }
 }
 
-/// Whether operands of a format can lie by rows and by columns: those narrower than a byte lie along k.
+/// Whether an operand of a format may have a layout: formats narrower than a byte must lie along k.
 fn lies(operand: MatrixOperand, format: Format, layout: Layout) -> bool {
     let along_k = if operand == MatrixOperand::A { Layout::Row } else { Layout::Column };
     format.bits() >= 8 || layout == along_k
@@ -76,7 +77,7 @@ fn load(access: MatrixAccess) -> Instruction {
     Instruction::LoadMatrix(Box::new(access))
 }
 
-/// `.row.m16n16k16.global.f16 {…}, [p], stride`; a store has the address first.
+/// Reads `.row.m16n16k16.global.f16 {…}, [p], stride`; a store has the address first.
 fn access(decoder: &Decoder<'_>, operand: MatrixOperand, words: &[&str]) -> Result<MatrixAccess, Fault> {
     let unknown = || decoder.unknown();
     let (order, shape, space, format) = match *words {
@@ -96,11 +97,11 @@ fn access(decoder: &Decoder<'_>, operand: MatrixOperand, words: &[&str]) -> Resu
         );
     let needed = needed.min_by_key(|(_, target, ..)| *target);
     let Some((of_operands, target, version, _)) = needed else {
-        return Err(decoder.fault(format!("a matrix of {format} is no operand of a wmma of {shape}")));
+        return Err(decoder.fault(format!("a matrix of {format} is not an operand of a wmma of {shape}")));
     };
     check(decoder, decoder.target.number >= *target, &format!("sm_{target}"), *version)?;
     if !is_accumulator && !lies(operand, *of_operands, layout) {
-        return Err(decoder.fault(format!("a matrix of {format} does not lie so: `.{order}`")));
+        return Err(decoder.fault(format!("a matrix of {format} cannot have the layout `.{order}`")));
     }
     let operands = &decoder.statement.operands;
     let is_store = decoder.statement.opcode[1] == "store";
@@ -144,7 +145,7 @@ fn fragment(
     Ok(found)
 }
 
-/// `.row.col.m16n16k16.f32.f32`, or four formats where A and B are not f16.
+/// Reads `.row.col.m16n16k16.f32.f32`, with four formats if A and B are not f16.
 fn multiply(decoder: &Decoder<'_>, words: &[&str]) -> Result<Instruction, Fault> {
     let unknown = || decoder.unknown();
     let [a_order, b_order, shape, ref words @ ..] = *words else { return Err(unknown()) };

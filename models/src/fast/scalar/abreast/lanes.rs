@@ -1,11 +1,11 @@
-//! Eight numbers beside each other, which the compiler keeps in vectors.
+//! Eight numbers side by side, which the compiler keeps in vectors.
 
 use std::ops::{Add, BitAnd, BitOr, BitXor, Neg, Not, Shl, Shr, Sub};
 
-/// Dots that are computed at once.
+/// The number of dots computed together.
 pub(in crate::fast) const DOTS: usize = 8;
 
-/// A number for each dot. A mask is −1 where something holds and 0 elsewhere.
+/// A number for each dot. A mask is −1 where a condition holds and 0 elsewhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(align(64))]
 pub(super) struct Lanes(pub(super) [i64; DOTS]);
@@ -66,19 +66,19 @@ impl Lanes {
         Self::ZERO.is_above(self)
     }
 
-    /// This where the mask holds, and the other elsewhere.
+    /// `self` where the mask holds, `other` elsewhere.
     #[inline(always)]
     pub(super) fn select(self, mask: Self, other: Self) -> Self {
         self & mask | other & !mask
     }
 
-    /// This where the mask holds, with the other sign.
+    /// `self`, with its sign flipped where the mask holds.
     #[inline(always)]
     pub(super) fn negated(self, mask: Self) -> Self {
         (self ^ mask) - mask
     }
 
-    /// How many bits a magnitude has.
+    /// The number of bits in a magnitude.
     #[inline(always)]
     pub(super) fn length(self) -> Self {
         self.map(|x| 64 - i64::from(x.leading_zeros()))
@@ -153,7 +153,7 @@ impl BitXor for Lanes {
     }
 }
 
-/// By 0 to 63 bits.
+/// Shifts by 0 to 63 bits.
 impl Shl for Lanes {
     type Output = Self;
 
@@ -163,7 +163,7 @@ impl Shl for Lanes {
     }
 }
 
-/// By 0 to 63 bits; the sign is kept.
+/// Shifts by 0 to 63 bits; the sign is kept.
 impl Shr for Lanes {
     type Output = Self;
 

@@ -1,7 +1,7 @@
-//! Dots side by side: nodes of floating-point sums for eight dots at once, in words of 64 bits.
+//! Dots side by side: nodes of floating-point sums for eight dots together, in 64-bit words.
 //!
-//! It follows the evaluator of one dot step by step. A dot that holds a NaN or an infinity, whose sum may not fit the word, or
-//! that is infinite on the way is given up in its lane, and taken alone.
+//! It follows the evaluator of one dot step by step. A dot that holds a NaN or an infinity, that becomes infinite on
+//! the way, or whose sum may not fit the word is abandoned in its lane and computed alone.
 
 mod lanes;
 mod output;
@@ -24,7 +24,7 @@ use crate::{
     tree::Term,
 };
 
-/// What eight dots are taken from: the products of all dots, `k` each, and c of each.
+/// The data of all dots, from which eight are taken: products, `k` for each dot, and c.
 #[derive(Clone, Copy)]
 pub(in crate::fast) struct Source<'a> {
     pub(in crate::fast) k: usize,
@@ -32,14 +32,14 @@ pub(in crate::fast) struct Source<'a> {
     pub(in crate::fast) c: &'a [Unpacked],
 }
 
-/// An element of each dot: significands; exponents, and kinds in the upper half.
+/// One element of each dot: significands, and exponents with kinds in the upper half.
 #[derive(Clone, Copy)]
 struct Elements {
     significands: Lanes,
     rest: Lanes,
 }
 
-/// Room for the products, the terms and the results of eight dots.
+/// Memory for the products, the terms and the results of eight dots.
 pub(in crate::fast) struct Room {
     products: Vec<Elements>,
     c: Elements,
@@ -48,7 +48,7 @@ pub(in crate::fast) struct Room {
 }
 
 impl Room {
-    /// Writes elements of these dots beside each other. One pass for all of them: a vector that is read right after its lanes
+    /// Writes elements of these dots side by side, in one pass for all of them: reading a vector right after its lanes
     /// were written waits for each of them.
     #[inline(never)]
     fn load(&mut self, from: Source<'_>, places: &[usize; DOTS]) {
@@ -69,7 +69,7 @@ impl Room {
 impl Elements {
     const ZERO: Self = Self { significands: Lanes::ZERO, rest: Lanes::ZERO };
 
-    /// As terms, and where they are NaN or infinite.
+    /// Reads the elements as terms; the mask says where they are NaN or infinite.
     #[inline(always)]
     fn terms(&self, class: Class, fraction_bits: i32) -> (Terms, Lanes) {
         let half = Lanes::all(32);
@@ -82,29 +82,29 @@ impl Elements {
     }
 }
 
-/// Eight dots of one evaluator, and what it makes of them.
+/// Eight dots of one evaluator, and the state of their evaluation.
 struct Task<'a> {
     compiled: &'a Compiled,
     room: &'a mut Room,
     bits: Lanes,
-    /// Where something is NaN or infinite.
+    /// Where a NaN or an infinity occurs.
     special: Lanes,
-    /// Where a word may not hold a sum.
+    /// Where a sum may not fit a word.
     wide: Lanes,
 }
 
-/// What is known of a dot that was computed beside others.
+/// The result of a dot that was computed side by side with others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::fast) enum Known {
     Bits(u64),
-    /// Nothing: it holds a NaN or an infinity.
+    /// Unknown, because it holds a NaN or an infinity.
     Special,
-    /// Nothing: words of 64 bits may not hold its sums.
+    /// Unknown, because its sums may not fit 64-bit words.
     Wide,
 }
 
 impl Compiled {
-    /// Room for eight dots of `k` products, where the plan is one that can be computed so.
+    /// Memory for eight dots of `k` products, if the plan can be computed this way.
     pub(in crate::fast) fn room_abreast(&self, k: usize) -> Option<Room> {
         let floats =
             self.nodes.iter().all(|node| !matches!(self.adders[node.adder].rules.output, Output::Integer { .. }));
@@ -118,7 +118,7 @@ impl Compiled {
         })
     }
 
-    /// d of the dots at these places.
+    /// Computes d of the dots at these places.
     #[inline(never)]
     pub(in crate::fast) fn evaluate_abreast(
         &self,

@@ -1,4 +1,4 @@
-//! Sums in the format of their adder, read back for the next.
+//! Rounding sums to the format of their adder, and reading them back for the next one.
 
 use mxprobe_api::Rounding;
 
@@ -12,13 +12,13 @@ use crate::{
     fast::unpack::{NEGATIVE, SPECIAL, Unpacked, ZERO},
 };
 
-/// The bits of a sum, and the sum as the next node adds it.
+/// The bits of a sum, and the sum as the next node reads it.
 pub(super) struct Rounded {
     pub(super) bits: Lanes,
     pub(super) read: Terms,
 }
 
-/// Whether a sum without magnitude is −0.
+/// Whether a zero sum is −0.
 #[inline(always)]
 fn zero_is_negative(adder: &Adding, terms: &[Terms]) -> Lanes {
     if adder.rules.zero == ZeroSign::Positive {
@@ -34,7 +34,7 @@ fn zero_is_negative(adder: &Adding, terms: &[Terms]) -> Lanes {
     every(true) | Lanes::all(if down { -1 } else { 0 }) & !every(false)
 }
 
-/// Codes of results that are normal numbers, and where they are.
+/// Encodes results that are normal numbers; the mask says which are.
 #[inline(always)]
 fn normal(rounder: &Rounder, sum: &Sum) -> (Lanes, Lanes) {
     let encoding = &rounder.encoding;
@@ -68,7 +68,7 @@ fn normal(rounder: &Rounder, sum: &Sum) -> (Lanes, Lanes) {
     (field, is)
 }
 
-/// Rounds sums, but for those that were given up. What is special afterwards is told in `special`.
+/// Rounds sums, except for the abandoned ones. Adds the results that are NaN or infinite to `special`.
 #[inline(always)]
 pub(super) fn rounded(adder: &Adding, terms: &[Terms], sum: Sum, given_up: Lanes, special: &mut Lanes) -> Rounded {
     let (Output::Float { .. }, Some(rounder)) = (adder.rules.output, &adder.float) else {

@@ -1,4 +1,5 @@
-//! The sum of a node for each dot, as the evaluator of one dot makes it: what may not fit a word is given up in its lane.
+//! The sum of a node for each dot, as the evaluator of one dot computes it. A dot whose sum may not fit a word is
+//! abandoned in its lane.
 
 use super::{
     super::{output::Adding, word::NONE},
@@ -6,7 +7,7 @@ use super::{
 };
 use crate::adder::{Below, Class, Exponent};
 
-/// The exponent of a zero, and below every unit.
+/// The exponent of a zero, below every unit.
 pub(super) const NO_EXPONENT: i64 = NONE as i64;
 
 /// A term for each dot.
@@ -28,7 +29,7 @@ impl Terms {
         exponent: Lanes([NO_EXPONENT; DOTS]),
     };
 
-    /// The exponent of the highest bit; of a zero none.
+    /// The exponent of the highest bit; [`NO_EXPONENT`] for a zero.
     #[inline(always)]
     fn leading(&self) -> Lanes {
         let leading = self.lsb + self.magnitude.length() - Lanes::all(1);
@@ -36,7 +37,7 @@ impl Terms {
     }
 }
 
-/// A sum before it is rounded.
+/// A sum before rounding.
 pub(super) struct Sum {
     pub(super) negative: Lanes,
     pub(super) magnitude: Lanes,
@@ -79,7 +80,7 @@ impl Highest {
     }
 }
 
-/// The unit and the exponent of the highest grid rule; no exponent where no rule has one.
+/// The unit and the exponent of the highest grid rule; [`NO_EXPONENT`] if no rule has one.
 #[inline(always)]
 fn grid(adder: &Adding, terms: &[Terms], highest: &Highest) -> (Lanes, Lanes) {
     let none = Lanes::all(NO_EXPONENT);
@@ -108,7 +109,7 @@ fn leading_of(terms: &[Terms], class: Class) -> Lanes {
     highest
 }
 
-/// A term in whole units; where it has more than `limit` bits, `bad` holds.
+/// Aligns a term to whole units; sets `bad` where it has more than `limit` bits.
 #[inline(always)]
 fn align(
     (negative, magnitude, lsb): (Lanes, Lanes, Lanes),
@@ -140,7 +141,7 @@ fn align(
     }
     let signed = aligned.negated(negative);
     if below == Below::Floor {
-        // What is lost of a negative term takes a unit away.
+        // The part that a negative term loses takes one unit away.
         let lost = magnitude - (kept << down.min(most));
         return signed + (!lost.is_zero() & negative);
     }
@@ -183,7 +184,7 @@ fn align_all(adder: &Adding, terms: &[Terms], unit: Lanes, limit: i64, bad: &mut
         let mut aligned = align(parts, place, rules.below, (limit - cut).max(0), &mut over) << Lanes::all(cut.min(63));
         *bad = *bad | over & !skipped;
         if ones {
-            // One more where the sum is taken of complements, one less where the term is one.
+            // One unit more if the sum is of complements, one less if the term is a complement.
             let step = Lanes::all(1).select(reference, Lanes::all(-1));
             aligned = aligned + (step & counts & (term.negative ^ reference));
         }
@@ -192,7 +193,7 @@ fn align_all(adder: &Adding, terms: &[Terms], unit: Lanes, limit: i64, bad: &mut
     total
 }
 
-/// The sum of terms on no grid that do not all fit the word: its lowest bit is set if anything below was lost.
+/// The sum of terms without a grid that do not all fit the word: its lowest bit is set if anything below was lost.
 #[inline(always)]
 fn odd_sum(adder: &Adding, terms: &[Terms], unit: Lanes, limit: i64, bad: &mut Lanes) -> Lanes {
     let (most, limit) = (Lanes::all(63), Lanes::all(limit));
@@ -202,7 +203,7 @@ fn odd_sum(adder: &Adding, terms: &[Terms], unit: Lanes, limit: i64, bad: &mut L
         let shift = term.lsb - unit;
         let (up, down) = (shift.max(Lanes::ZERO), (-shift).max(Lanes::ZERO));
         *bad = *bad | (term.magnitude.length() + up).is_above(limit) & some & shift.is_above(Lanes::ZERO);
-        // One term may be cut, if the others are whole numbers of two units.
+        // One term may be cut, if the others are multiples of two units.
         let is_cut = some & !shift.is_above(Lanes::ZERO);
         *bad = *bad | is_cut & cut;
         cut = cut | is_cut;
@@ -212,13 +213,13 @@ fn odd_sum(adder: &Adding, terms: &[Terms], unit: Lanes, limit: i64, bad: &mut L
         total = total + (aligned.negated(term.negative) & some);
     }
     let kept_bits = adder.float.map_or(64, |float| i64::from(float.encoding.fraction_bits) + 4);
-    // The bit that stands for all that was lost lies well below the last bit that is kept.
+    // The bit that represents everything lost must lie well below the last bit kept.
     let length = total.negated(total.is_negative()).length();
     *bad = *bad | Lanes::all(kept_bits).is_above(length);
     total
 }
 
-/// The sum of a node's terms; `bad` holds where a word may not hold it.
+/// The sum of a node's terms; sets `bad` where it may not fit a word.
 #[inline(always)]
 pub(super) fn sum(adder: &Adding, terms: &[Terms], highest: &Highest, reserve: u32, bad: &mut Lanes) -> Sum {
     let rules = &adder.rules;

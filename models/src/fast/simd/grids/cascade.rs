@@ -1,9 +1,10 @@
 //! Nodes without a grid: the exact sum of products and values, rounded once.
 //!
-//! Each addition in f64 gives a sum and its error, which is an f64 too (Knuth, The Art of Computer Programming 2, 4.2.2,
-//! theorem B). Most errors are all 0. Else they are added the same way; where that loses nothing, the sum is the first sum
-//! and this one, to odd, and f64 to odd gives the right f32: 53 bits are at least 24 and two more (Boldo and Melquiond,
-//! "Emulation of a FMA and correctly rounded sums: proved algorithms using rounding to odd", 2008). Other lanes are left.
+//! Each addition in f64 gives a sum and its error, which is an f64 too (Knuth, The Art of Computer Programming 2,
+//! 4.2.2, theorem B). In most cases all errors are 0. Otherwise the errors are added the same way. If that is exact,
+//! the result is the first sum plus the sum of errors, rounded to odd, and rounding it from f64 gives the right f32: 53
+//! bits are at least 24 plus 2 (Boldo and Melquiond, "Emulation of a FMA and correctly rounded sums: proved algorithms
+//! using rounding to odd", 2008). Other lanes are left.
 #![cfg_attr(not(target_arch = "x86_64"), allow(dead_code, unused_imports))]
 
 use super::{
@@ -17,7 +18,7 @@ use crate::fast::{grids::GridNode, simd::halves::Halves};
 /// A sum and its error.
 #[inline(always)]
 unsafe fn two_sum<V: Halves>(x: V::D, y: V::D) -> (V::D, V::D) {
-    // SAFETY: the caller's.
+    // SAFETY: upheld by the caller.
     unsafe {
         let sum = V::add_d(x, y);
         let of_y = V::sub_d(sum, x);
@@ -26,7 +27,7 @@ unsafe fn two_sum<V: Halves>(x: V::D, y: V::D) -> (V::D, V::D) {
 }
 
 impl Grids<'_> {
-    /// The exact sum, rounded once to nearest even.
+    /// Computes the exact sum, rounded once to nearest even.
     #[inline(always)]
     pub(super) unsafe fn in_cascade<V: Halves, const NG: usize>(
         &self,
@@ -37,14 +38,14 @@ impl Grids<'_> {
         out: &mut Outcome<V, NG>,
         flags: &mut [V::I; NG],
     ) {
-        // SAFETY: products are within the packed operands; the instructions are there.
+        // SAFETY: products are within the packed operands; the processor has the instructions.
         unsafe {
             self.products::<V, NG, true>(node, at, products);
             let zero = V::splat_d(0.0);
             let mut lost = [V::splat_i(0); NG];
             for g in 0..NG {
                 let mut any = [zero; 2];
-                // Any number and −0 are that number, and its zero.
+                // Adding any number to −0 gives that number, and a zero keeps its sign.
                 let mut sum = [V::splat_d(-0.0); 2];
                 if let [term] = node.others[..] {
                     sum = V::widen(terms.get(term).value[g]);
@@ -68,11 +69,11 @@ impl Grids<'_> {
                             lost_here[half] = V::or_d(lost_here[half], beyond);
                         }
                         let (most, least) = two_sum::<V>(sum[half], rest);
-                        // Without an error the sum keeps the sign of a zero.
+                        // Without an error, the sum keeps the sign of a zero.
                         sum[half] = V::select_d(V::nonzero(rest), V::to_odd(most, least), sum[half]);
                         lost_here[half] = V::nonzero(lost_here[half]);
                     }
-                    // All bits set are a NaN with its sign, which stays.
+                    // All bits set are a NaN with its sign, which narrowing keeps.
                     lost[g] = V::bits(V::narrow(lost_here));
                 }
                 out.value[g] = V::narrow(sum);

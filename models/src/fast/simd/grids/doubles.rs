@@ -1,4 +1,4 @@
-//! Nodes of sums and values that words do not hold, and cut values.
+//! Nodes of sums and values that do not fit words, and cut values.
 #![cfg_attr(not(target_arch = "x86_64"), allow(dead_code, unused_imports))]
 
 use super::{
@@ -14,7 +14,7 @@ use crate::{
     },
 };
 
-/// Sums and values that fit 51 bits.
+/// Adds sums and values that fit 51 bits.
 #[inline(always)]
 pub(super) unsafe fn in_doubles<V: Halves, const NG: usize>(
     node: &GridNode,
@@ -22,7 +22,7 @@ pub(super) unsafe fn in_doubles<V: Halves, const NG: usize>(
     out: &mut Outcome<V, NG>,
     flags: &mut [V::I; NG],
 ) {
-    // SAFETY: the caller's.
+    // SAFETY: upheld by the caller.
     unsafe {
         let zero = V::splat_i(0);
         let none = [V::splat_i(2 * ABSENT); NG];
@@ -94,7 +94,7 @@ pub(super) unsafe fn in_doubles<V: Halves, const NG: usize>(
     }
 }
 
-/// A value whose last bits are cut.
+/// Cuts the last bits of a value.
 #[inline(always)]
 pub(super) unsafe fn cut_value<V: Halves, const NG: usize>(
     node: &GridNode,
@@ -103,7 +103,7 @@ pub(super) unsafe fn cut_value<V: Halves, const NG: usize>(
     out: &mut Outcome<V, NG>,
     flags: &mut [V::I; NG],
 ) {
-    // SAFETY: the caller's.
+    // SAFETY: upheld by the caller.
     unsafe {
         let from = terms.get(node.others[0]);
         out.has_met = false;

@@ -1,17 +1,17 @@
-//! The kernel of sums on grids, columns in lanes of 32 bits, with halves of f64 where a sum needs more.
+//! The kernel of sums on grids, columns in 32-bit lanes, with half vectors of f64 for sums that need more.
 //!
-//! **Products.** Each factor is a significand in (−2, 2) and an exponent, so no product leaves the range of f32 and none is
-//! inexact: two significands of at most 12 bits. A product on a grid is `significand · 2^(exponent − unit)`, cut to an
-//! integer. Below 2^−100 units the power stops falling: less than one unit either way, and never 0 where rounding down
-//! asks for the sign.
+//! **Products.** Each factor is a significand in (−2, 2) and an exponent, so no product leaves the range of f32, and
+//! all are exact: two significands of at most 12 bits. A product on a grid is `significand · 2^(exponent − unit)`, cut
+//! to an integer. Below 2^−100 units the power stops decreasing: the product is less than one unit either way, and
+//! never 0 if rounding down needs its sign.
 //!
-//! **Sums.** The plan bounds each node. Up to 30 bits it is added in i32; up to 51 in f64, where `2^(unit − unit)` and the
-//! cut are exact. A result is rounded once, from f64, into f32 with its subnormals.
+//! **Sums.** The plan bounds each node. Sums of up to 30 bits are added in i32, those of up to 51 bits in f64, where
+//! `2^(unit − unit)` and the cut are exact. A result is rounded once, from f64 to f32 with its subnormals.
 //!
-//! **NaN and infinities.** Their exponents tell a product's class from the sum of two. A node that meets one collects, per
-//! lane, what it met, and the next rounded node makes of that what the model's rules say; other nodes pay one
-//! comparison for it. Lanes that only the scalar evaluator can tell (a NaN that keeps its payload, a flushed result next to the
-//! smallest normal one, an overflow that is no infinity) are left to it.
+//! **NaN and infinities.** Their exponents show a product's class in the sum of two. A node that meets one records, per
+//! lane, what it met, and the next rounded node applies the model's rules to that; other nodes pay one comparison for
+//! it. Lanes that only the scalar evaluator can decide (a NaN that keeps its payload, a flushed result next to the
+//! smallest normal one, an overflow that is not an infinity) are left to it.
 #![cfg_attr(not(target_arch = "x86_64"), allow(dead_code, unused_imports))]
 
 mod cascade;
@@ -31,16 +31,16 @@ use crate::fast::{
 use outcome::{Outcome, Terms, read_value};
 use products::Products;
 
-/// The least unit of a sum with a value, whose power of two is split in halves.
+/// The lowest unit of a sum with a value, whose power of two is split in halves.
 pub(in crate::fast) const LEAST_UNIT_OF_VALUES: i32 = -250;
 
-/// Some rows through some operations, for the columns of one panel.
+/// Several rows through several operations, for the columns of one panel.
 pub(super) struct Grids<'a> {
     pub nodes: &'a [GridNode],
     pub context: &'a Context,
     pub steps: usize,
     pub rows: usize,
-    /// Significands and exponents of A, and of its scales.
+    /// Significands and exponents of A, and those of its scales.
     pub a: (*const f32, *const i32),
     pub a_scales: (*const f32, *const i32),
     pub a_masks: *const i32,
@@ -55,7 +55,7 @@ pub(super) struct Grids<'a> {
     pub left: *mut u64,
 }
 
-/// Where the operands of one operation lie: rows of A at `a`, the panel of B at `b`.
+/// The location of the operands of one operation: rows of A at `a`, the panel of B at `b`.
 #[derive(Clone, Copy)]
 struct At {
     a: usize,
@@ -68,10 +68,10 @@ struct At {
 
 impl Grids<'_> {
     /// # Safety
-    /// The processor has the instructions of `V`, and the pointers are good for what the task says.
+    /// The processor has the instructions of `V`, and the pointers are valid for the extents that the task states.
     #[inline(always)]
     pub(super) unsafe fn run<V: Halves, const NG: usize>(&self) {
-        // SAFETY: the caller's.
+        // SAFETY: upheld by the caller.
         unsafe {
             let zero = V::splat_i(0);
             let none = Outcome::<V, NG> {
@@ -107,7 +107,7 @@ impl Grids<'_> {
 
     #[inline(always)]
     unsafe fn one_row<V: Halves, const NG: usize>(&self, row: usize, from: usize, room: &mut Room<V, NG>) {
-        // SAFETY: rows, columns, products and nodes are within what the task says; the instructions are there.
+        // SAFETY: rows, columns, products and nodes are within the bounds of the task; the processor has the instructions.
         unsafe {
             let context = self.context;
             let accumulators = self.accumulators.add(row * self.panel + from);
@@ -153,7 +153,7 @@ impl Grids<'_> {
     }
 }
 
-/// Room for the results of one operation.
+/// Memory for the results of one operation.
 struct Room<V: Halves, const NG: usize> {
     results: [Outcome<V, NG>; MOST_NODES],
     c: Outcome<V, NG>,
@@ -166,9 +166,9 @@ pub(in crate::fast) struct Factors {
     pub significands: Vec<f32>,
     pub exponents: Vec<i32>,
     pub scales: (Vec<f32>, Vec<i32>),
-    /// Which factors of each scaled sum are not zero, a bit each.
+    /// Which factors of each scaled sum are nonzero, a bit each.
     pub masks: Vec<i32>,
-    /// Elements of a row or a column, its scales, and its masks.
+    /// The numbers of elements in a row or a column, of its scales, and of its masks.
     pub k: usize,
     pub blocks: usize,
     pub masks_each: usize,
@@ -190,7 +190,7 @@ impl Factors {
     }
 }
 
-/// Runs rows of A through operations of a panel of B, by sums on grids.
+/// Runs rows of A through operations with a panel of B, by sums on grids.
 pub(in crate::fast) fn run_grids(nodes: &[GridNode], context: &Context, piece: Piece<'_, Factors, Factors, f32>) {
     let Piece { path, a, row, b, steps, accumulators, left } = piece;
     let (rows, panel) = (left.len(), b.panel);
@@ -249,7 +249,7 @@ pub(in crate::fast) fn run_grids(nodes: &[GridNode], context: &Context, piece: P
     #[cfg(target_arch = "x86_64")]
     unsafe {
         match path {
-            // Few nodes leave registers for twice the columns.
+            // With few nodes there are registers for twice the columns.
             Path::Avx512 if panel == WIDE_PANEL && nodes.len() <= 4 => in_avx512::<4>(&task),
             Path::Avx512 if panel == WIDE_PANEL => in_avx512::<2>(&task),
             Path::Avx512 => in_avx512::<1>(&task),
@@ -260,16 +260,16 @@ pub(in crate::fast) fn run_grids(nodes: &[GridNode], context: &Context, piece: P
 }
 
 /// # Safety
-/// The processor has these instructions, and the task's pointers are good.
+/// The processor has these instructions, and the task's pointers are valid.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
 unsafe fn in_avx512<const NG: usize>(task: &Grids<'_>) {
-    // SAFETY: this function's features, and its caller's.
+    // SAFETY: this function's features; the rest is upheld by its caller.
     unsafe { task.run::<Avx512, NG>() }
 }
 
 /// # Safety
-/// The processor has these instructions, and the task's pointers are good.
+/// The processor has these instructions, and the task's pointers are valid.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
 unsafe fn in_avx2(task: &Grids<'_>) {

@@ -1,4 +1,4 @@
-//! What nodes hand on: sums, values, and what is known of them.
+//! The results that nodes pass on: sums, values, and their special cases.
 #![cfg_attr(not(target_arch = "x86_64"), allow(dead_code, unused_imports))]
 
 use crate::fast::{
@@ -8,17 +8,17 @@ use crate::fast::{
     tree::Flush,
 };
 
-/// The least unit of a sum, far below every number.
+/// The lowest unit of a sum, far below every number.
 const LEAST_UNIT: i32 = -900;
 
-/// What a node met, a bit each.
+/// The special cases that a node met, a bit each.
 pub(super) const POSITIVE: i32 = 1;
 pub(super) const NEGATIVE: i32 = 2;
 pub(super) const INVALID: i32 = 4;
 pub(super) const OPERAND: i32 = 8;
 pub(super) const VALUE: i32 = 16;
 
-/// The result of a node: whole units of `2^unit`, or a value; what it met, where it met anything.
+/// The result of a node: whole units of `2^unit`, or a value; and the special cases, if it met any.
 #[derive(Clone, Copy)]
 pub(super) struct Outcome<V: Halves, const NG: usize> {
     pub value: [V::F; NG],
@@ -30,7 +30,7 @@ pub(super) struct Outcome<V: Halves, const NG: usize> {
     pub has_met: bool,
 }
 
-/// The results that terms may be.
+/// The results that terms refer to.
 #[derive(Clone, Copy)]
 pub(super) struct Terms<'a, V: Halves, const NG: usize> {
     pub c: &'a Outcome<V, NG>,
@@ -38,7 +38,7 @@ pub(super) struct Terms<'a, V: Halves, const NG: usize> {
 }
 
 impl<'a, V: Halves, const NG: usize> Terms<'a, V, NG> {
-    /// The result that a term is.
+    /// The result to which a term refers.
     #[inline(always)]
     pub(super) fn get(self, term: GridTerm) -> &'a Outcome<V, NG> {
         match term {
@@ -49,10 +49,10 @@ impl<'a, V: Halves, const NG: usize> Terms<'a, V, NG> {
 }
 
 impl<V: Halves, const NG: usize> Outcome<V, NG> {
-    /// The exponent of the leading one of a value that is a normal number where that matters.
+    /// The exponent of the leading one of a value, which must be a normal number if that matters.
     #[inline(always)]
     pub(super) unsafe fn leading(&self, node: &GridNode, g: usize) -> V::I {
-        // SAFETY: the caller's.
+        // SAFETY: upheld by the caller.
         unsafe {
             if node.exponents_lead {
                 return self.exponent[g];
@@ -64,10 +64,11 @@ impl<V: Halves, const NG: usize> Outcome<V, NG> {
     }
 }
 
-/// Exponents of values that are terms, and which are not finite; subnormal ones flushed where they are.
+/// Sets the exponents of values that are terms, records the values that are not finite, and flushes subnormal ones if
+/// the model does.
 #[inline(always)]
 pub(super) unsafe fn read_value<V: Halves, const NG: usize>(of: &mut Outcome<V, NG>, flush: Flush, least: i32) {
-    // SAFETY: the caller's.
+    // SAFETY: upheld by the caller.
     unsafe {
         let mut highest = V::splat_i(0);
         for g in 0..NG {
@@ -101,7 +102,7 @@ pub(super) unsafe fn read_value<V: Halves, const NG: usize>(of: &mut Outcome<V, 
     }
 }
 
-/// The unit and the exponent of a node's grid; `products` are the largest exponents of its products, and of their
+/// The unit and the exponent of a node's grid. `products` are the largest exponents of its products, and of their
 /// leading ones.
 #[inline(always)]
 pub(super) unsafe fn grid<V: Halves, const NG: usize>(
@@ -109,7 +110,7 @@ pub(super) unsafe fn grid<V: Halves, const NG: usize>(
     products: ([V::I; NG], [V::I; NG]),
     terms: Terms<'_, V, NG>,
 ) -> ([V::I; NG], [V::I; NG]) {
-    // SAFETY: the caller's.
+    // SAFETY: upheld by the caller.
     unsafe {
         let mut unit = [V::splat_i(node.least_unit.unwrap_or(LEAST_UNIT)); NG];
         let mut exponent = [V::splat_i(2 * ABSENT); NG];
@@ -132,7 +133,7 @@ pub(super) unsafe fn grid<V: Halves, const NG: usize>(
                 exponent[g] = V::max(exponent[g], most[g]);
             }
         }
-        // Of NaN and infinities, anything within reach.
+        // For NaN and infinities, any unit in range will do.
         for unit in &mut unit {
             *unit = V::min(*unit, V::splat_i(if node.least_unit.is_some() { 250 } else { 900 }));
         }

@@ -16,22 +16,22 @@ use crate::{
     },
 };
 
-/// The products of a node, and what is known of them.
+/// The products of a node, and their special cases.
 pub(super) struct Products<V: Halves, const NG: usize> {
     pub exponents: [[V::I; NG]; MOST_PRODUCTS],
     pub values: [[V::F; NG]; MOST_PRODUCTS],
-    /// Room for what additions in f64 lose.
+    /// Memory for the errors of additions in f64.
     pub errors: [[V::D; 2]; MOST_PRODUCTS],
     pub most: [V::I; NG],
     pub leading: [V::I; NG],
     pub met: [V::I; NG],
-    /// The first NaN among the factors as a quiet f32, where the node keeps it.
+    /// The first NaN among the factors as a quiet f32, if the node keeps it.
     pub nan: [V::I; NG],
     pub has_met: bool,
 }
 
 impl Grids<'_> {
-    /// Significands and exponents of the products of a node.
+    /// Computes significands and exponents of the products of a node.
     #[inline(always)]
     pub(super) unsafe fn products<V: Halves, const NG: usize, const LEADING: bool>(
         &self,
@@ -39,7 +39,7 @@ impl Grids<'_> {
         at: At,
         into: &mut Products<V, NG>,
     ) {
-        // SAFETY: products are within the packed operands; the instructions are there.
+        // SAFETY: products are within the packed operands; the processor has the instructions.
         unsafe {
             let mut most = [V::splat_i(2 * ABSENT); NG];
             let mut leading = most;
@@ -76,7 +76,8 @@ impl Grids<'_> {
         }
     }
 
-    /// What each lane met among its products: NaN, infinities, and products of 2^128 and more where that matters.
+    /// The special cases that each lane met among its products: NaN, infinities, and products of 2^128 and more if that
+    /// matters.
     #[inline(always)]
     unsafe fn met_by_products<V: Halves, const NG: usize>(&self, node: &GridNode, at: At, into: &mut Products<V, NG>) {
         // SAFETY: as in `products`.
@@ -99,7 +100,7 @@ impl Grids<'_> {
                     };
                     let signed = V::select(V::sign(bits), V::splat_i(NEGATIVE), V::splat_i(POSITIVE));
                     let mut met = V::and(number, signed);
-                    // An infinity and a zero lie between.
+                    // An infinity times a zero lies in between.
                     met = V::select(above(INFINITE / 4), V::splat_i(INVALID), met);
                     met = V::select(above(INFINITE - 4000), signed, met);
                     met = V::select(above(3 * INFINITE), V::splat_i(OPERAND), met);
@@ -118,7 +119,7 @@ impl Grids<'_> {
         }
     }
 
-    /// Whole units of the products of a node, and how many are negative, as a number below 0.
+    /// The products of a node in whole units, and the number of negative ones as a number below 0.
     #[inline(always)]
     unsafe fn aligned<V: Halves, const NG: usize, const LEADING: bool, const FLOOR: bool, const SIGNS: bool>(
         &self,
@@ -156,7 +157,7 @@ impl Grids<'_> {
         }
     }
 
-    /// Products and other terms that fit 31 bits.
+    /// Adds products and other terms that fit 31 bits.
     #[inline(always)]
     pub(super) unsafe fn in_words<V: Halves, const NG: usize>(
         &self,
@@ -209,7 +210,7 @@ impl Grids<'_> {
                             total[g] = V::add(total[g], part);
                             some[g] = V::max(some[g], from.exponent[g]);
                             if complement {
-                                // The signs of products that are not that of the value: one unit less, or one more.
+                                // For products whose sign differs from the value's: one unit less, or one more.
                                 let negative = V::sign(V::bits(from.value[g]));
                                 signs[g] = V::add(signs[g], V::and(negative, V::splat_i(node.product_count)));
                             }
@@ -241,8 +242,8 @@ impl Grids<'_> {
                     for g in 1..NG {
                         least = V::min(least, unit[g]);
                     }
-                    // Rounded to 24 bits and then to fewer, a subnormal sum of 25 bits or more may be wrong; flushed, it is
-                    // below 2^−126 either way.
+                    // Rounding first to 24 bits and then to fewer may be wrong for a subnormal sum of 25 bits or more;
+                    // if it is flushed, it is below 2^−126 either way.
                     let twice = node.flush == Flush::None && V::any_greater(V::splat_i(-150), least);
                     if toward_zero || twice {
                         for g in 0..NG {
@@ -261,7 +262,7 @@ impl Grids<'_> {
         }
     }
 
-    /// The exact sum of products, times its scales.
+    /// Computes the exact sum of products, times its scales.
     #[inline(always)]
     pub(super) unsafe fn exact_group<V: Halves, const NG: usize>(
         &self,

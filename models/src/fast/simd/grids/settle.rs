@@ -1,4 +1,4 @@
-//! What becomes of a rounded result that is small, a zero, or no number.
+//! Settling rounded results that are small, zero, infinite or NaN.
 #![cfg_attr(not(target_arch = "x86_64"), allow(dead_code, unused_imports))]
 
 use super::outcome::{INVALID, NEGATIVE, OPERAND, Outcome, POSITIVE, Terms, VALUE};
@@ -11,7 +11,7 @@ use crate::{
     },
 };
 
-/// Collects what the terms met; and of a rounded result, settles small ones, zeros, and what is no number.
+/// Collects the special cases of the terms. If the result is rounded, settles small ones, zeros, infinities and NaN.
 #[inline(always)]
 pub(super) unsafe fn finish<V: Halves, const NG: usize>(
     node: &GridNode,
@@ -19,7 +19,7 @@ pub(super) unsafe fn finish<V: Halves, const NG: usize>(
     out: &mut Outcome<V, NG>,
     flags: &mut [V::I; NG],
 ) {
-    // SAFETY: the caller's.
+    // SAFETY: upheld by the caller.
     unsafe {
         for term in &node.others {
             let from = terms.get(*term);
@@ -53,7 +53,7 @@ pub(super) unsafe fn finish<V: Halves, const NG: usize>(
                     zero = V::and(zero, V::greater(V::splat_i(1), magnitude));
                 }
                 out.value[g] = V::from_bits(V::select(tiny, zero, bits));
-                // 2^−126 may have been less before it was rounded.
+                // 2^−126 may have been less before rounding.
                 unknown[g] = V::equal(magnitude, V::splat_i(0x0080_0000));
             }
         }
@@ -79,7 +79,7 @@ pub(super) unsafe fn finish<V: Halves, const NG: usize>(
     }
 }
 
-/// The result where something was met: the NaN that the rules say, or an infinity.
+/// The result if a special case was met: the NaN that the rules select, or an infinity.
 #[inline(always)]
 unsafe fn settle<V: Halves, const NG: usize>(
     node: &GridNode,
@@ -87,7 +87,7 @@ unsafe fn settle<V: Halves, const NG: usize>(
     out: &mut Outcome<V, NG>,
     unknown: &mut [V::I; NG],
 ) {
-    // SAFETY: the caller's.
+    // SAFETY: upheld by the caller.
     unsafe {
         let value = node.others.iter().find(|term| matches!(term, GridTerm::C | GridTerm::Value(_)));
         for g in 0..NG {

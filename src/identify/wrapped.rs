@@ -1,0 +1,119 @@
+//! An adder of its own for each product before it meets anything else: it cuts or rounds the product, or gives a NaN of its own.
+
+use std::{rc::Rc, sync::Arc};
+
+use mxprobe_models::{Adder, Below, Choices, Class, Exponent, GridRule, NanRules, Output};
+
+use super::{
+    climb::{Domain, climb},
+    experiments::Experiments,
+    expression::Expression,
+    hypothesis::{Hypothesis, ON_THE_WAY},
+    scored::{Scored, explained, spread, unexplained_of},
+    search::{FIRST, SECOND, fraction_bits, sweep_class},
+    skeleton::{Role, Skeleton},
+};
+use crate::probes::Leaf;
+
+/// Candidates for the new adder that are changed value by value.
+const CLIMBED: usize = 2;
+
+/// The candidate with an adder of its own for every single product, if that explains more of the domain's dots.
+pub(super) fn wrapped(experiments: &mut Experiments<'_, '_>, now: &Scored, domain: &Domain) -> Option<Scored> {
+    let wrong = unexplained_of(experiments, &now.hypothesis, &domain.dots);
+    if wrong.is_empty() || experiments.is_late() || experiments.subject.id().is_integer() {
+        return None;
+    }
+    let hypothesis = with_own_adder(&now.hypothesis)?;
+    let own = hypothesis.adders.len() - 1;
+    let right: Vec<usize> = domain.dots.iter().copied().filter(|at| wrong.binary_search(at).is_err()).collect();
+    // As many of those that are not explained as of the others.
+    let some = |count: usize| {
+        let mut some = [spread(&wrong, count / 2), spread(&right, count / 2)].concat();
+        some.sort_unstable();
+        some
+    };
+    let bits = fraction_bits(experiments);
+    let (first, second) = (some(FIRST), some(SECOND));
+    let start = Scored { hypothesis: hypothesis.clone(), explained: 0 };
+    let beam = sweep_class(experiments, vec![start], own, bits, &ON_THE_WAY, &first, &second);
+    let fixed = on_a_fixed_grid(experiments, &hypothesis, own, &second);
+    let mut best: Option<Scored> = None;
+    for candidate in fixed.into_iter().chain(beam.into_iter().take(CLIMBED)) {
+        let found = climb(experiments, candidate, 0, domain);
+        if found.explained > best.as_ref().map_or(now.explained, |best| best.explained) {
+            best = Some(found);
+        }
+        if best.as_ref().is_some_and(|best| best.explained == domain.dots.len()) {
+            break;
+        }
+    }
+    best
+}
+
+/// Fraction bits of a grid whose floor is tried at every exponent: more than a product has in most formats.
+const FIXED_BITS: i32 = 24;
+
+/// The best candidate in which the new adder cuts or rounds every product at the same place, if it explains more than half of
+/// these dots: half of them are explained anyway.
+fn on_a_fixed_grid(
+    experiments: &mut Experiments<'_, '_>,
+    hypothesis: &Hypothesis,
+    own: usize,
+    which: &[usize],
+) -> Option<Scored> {
+    let (low, high) = experiments.subject.exponents(Leaf::Product(0));
+    let mut best: Option<Scored> = None;
+    let mut most = which.len() / 2;
+    for below in Below::values() {
+        for floor in low..=high + FIXED_BITS {
+            let rule = GridRule {
+                terms: Class::All,
+                exponent: Exponent::Operands,
+                fraction_bits: FIXED_BITS,
+                exponent_floor: Some(floor),
+            };
+            let mut changed = hypothesis.clone();
+            (changed.adders[own].grid, changed.adders[own].below) = (vec![rule], below);
+            if let Some(explained) = explained(experiments, &changed, which, which.len() - most - 1) {
+                most = explained;
+                best = Some(Scored { hypothesis: changed, explained });
+            }
+        }
+    }
+    best
+}
+
+/// The same with a further adder, which hands on each product as it is; `None` if single products have one already.
+fn with_own_adder(hypothesis: &Hypothesis) -> Option<Hypothesis> {
+    let own = hypothesis.adders.len();
+    let before = &hypothesis.skeleton;
+    if before.plan.nodes.is_empty() || before.names.iter().any(|name| name == NAME) {
+        return None;
+    }
+    let expression = around_products(&before.expression, own);
+    let (mut names, mut roles) = (before.names.clone(), before.roles.clone());
+    names.push(NAME.into());
+    roles.push(Role::Inner);
+    let mut adders = hypothesis.adders.clone();
+    adders.push(Adder::exact(NAME, Output::Wide, NanRules::default()));
+    let skeleton = Skeleton { plan: Arc::new(expression.plan()), expression, names, roles };
+    Some(Hypothesis { skeleton: Rc::new(skeleton), adders, flush: hypothesis.flush })
+}
+
+/// The name of the adder of single products.
+const NAME: &str = "each";
+
+/// The same tree with an addition of this adder around each product, in the place of one that takes the product alone.
+fn around_products(tree: &Expression, own: usize) -> Expression {
+    match tree {
+        Expression::Product(k) => Expression::Add(own, vec![Expression::Product(*k)]),
+        Expression::Add(_, arguments) if matches!(arguments[..], [Expression::Product(_)]) => {
+            Expression::Add(own, arguments.clone())
+        }
+        Expression::Add(adder, arguments) => {
+            Expression::Add(*adder, arguments.iter().map(|argument| around_products(argument, own)).collect())
+        }
+        other => other.clone(),
+    }
+}
