@@ -8,11 +8,12 @@
 //! [`session`] runs all that on one device and produces a report.
 //!
 //! [`findings`] are the answers, [`report`] holds the results, [`plot`] draws them, [`fleet`] merges the results of
-//! many machines, [`site`] generates pages about all units, and [`glossary`] explains the terms. [`Backends`] is the
+//! many machines, [`shards`] merges the parts of one job, [`site`] generates pages about all units, and [`glossary`] explains the terms. [`Backends`] is the
 //! command `mxprobe`, for the backends included here and for any other. Nothing here depends on a vendor.
 
 pub mod bench;
 mod cli;
+mod clock;
 pub mod dots;
 pub mod findings;
 pub mod fleet;
@@ -31,7 +32,10 @@ pub mod report;
 pub mod scalars;
 pub mod screen;
 pub mod session;
+mod shard;
+pub mod shards;
 pub mod site;
 pub mod tolerance;
 
 pub use cli::{Backends, open};
+pub use shard::Shard;

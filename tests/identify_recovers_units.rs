@@ -47,7 +47,7 @@ fn recover(model: &Model, id: &OperationId) -> Result<Identification, String> {
     };
     let pair = (arithmetic.clone(), operation.clone());
     let copy = model_of(device.info(), "copy", "a test", &[pair]).map_err(|error| format!("{name}: {error}"))?;
-    let comparison = Comparison { count: 250_000, seed: 77, nan: NanBits::Bits };
+    let comparison = Comparison { count: 250_000, seed: 77, nan: NanBits::Bits, shard: None };
     let compared = verify(&device, operation, &copy, comparison, &|_| ()).map_err(|error| error.to_string())?;
     if compared.mismatches > 0 {
         return Err(format!(
@@ -336,7 +336,7 @@ fn nan_whose_bits_follow_no_rule_are_outside_unless_any_nan_will_do() {
     let pair = (found.arithmetic().expect("all but NaN is an A100's").clone(), operation.clone());
     let copy = model_of(device.info(), "copy", "a test", &[pair]).unwrap();
     assert!(copy.adders.iter().all(|adder| adder.provenance.of("nan").basis == Basis::Assumed));
-    let comparison = Comparison { count: 250_000, seed: 77, nan: NanBits::Any };
+    let comparison = Comparison { count: 250_000, seed: 77, nan: NanBits::Any, shard: None };
     let compared = verify(&device, operation, &copy, comparison, &|_| ()).unwrap();
     assert_eq!(compared.mismatches, 0, "{:?}", compared.evidence);
     assert!(compared.other_nan > 100, "{}", compared.other_nan);

@@ -1,4 +1,4 @@
-//! `screen`: faults that are planted are named by their place, and clean devices have none. `fleet`: what many machines say.
+//! `screen` locates planted faults and finds none on clean devices. `fleet` finds the machines that deviate.
 #![allow(missing_docs, clippy::print_stderr)]
 
 use std::{
@@ -21,7 +21,7 @@ fn mxprobe(arguments: &[&str]) -> Output {
     command.output().expect("it starts")
 }
 
-/// The exit code, and standard output.
+/// The exit code and standard output of a command.
 fn said(arguments: &[&str]) -> (Option<i32>, String) {
     let output = mxprobe(arguments);
     if !output.stderr.is_empty() {
@@ -30,14 +30,14 @@ fn said(arguments: &[&str]) -> (Option<i32>, String) {
     (output.status.code(), String::from_utf8(output.stdout).expect("UTF-8"))
 }
 
-/// A screen of one operation, and its exit code; nothing is kept.
+/// The exit code and the report of a screen of one operation, without a cache.
 fn screened(device: &str, operation: &str, more: &[&str]) -> (Option<i32>, Value) {
     let whole = ["screen", "--device", device, "--op", operation, "--no-cache", "--format", "json", "-q"];
     let (code, text) = said(&[&whole, more].concat());
     (code, serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}")))
 }
 
-/// What is wrong of the only operation.
+/// The record of wrong bits of the only operation.
 fn wrong(report: &Value) -> &Value {
     assert_eq!(report["verdict"], "wrong", "{report}");
     &report["operations"][0]["wrong"]
@@ -47,7 +47,7 @@ fn place(wrong: &Value) -> Vec<&str> {
     wrong["place"].as_array().expect("a list").iter().filter_map(Value::as_str).collect()
 }
 
-/// The only place that a tally names.
+/// The only place in a tally.
 fn only(tally: &Value) -> &Value {
     assert_eq!(tally.as_array().map(Vec::len), Some(1), "{tally}");
     &tally[0]["at"]
@@ -114,11 +114,11 @@ fn one_result_in_a_million_is_found_and_does_not_repeat() {
     let (code, report) = screened("cpu:0", BF16, &["--budget", "3s", "--error-inject", "bit=22,every=1000000"]);
     let wrong = wrong(&report);
     assert_eq!((code, only(&wrong["bits"])), (Some(1), &json!(22)), "{wrong}");
-    // Each block that was kept has one wrong word.
+    // Each kept block has one wrong word.
     assert_eq!(wrong["words"].as_u64().map(|words| words * 4096), wrong["looked_at"].as_u64(), "{wrong}");
     let often = place(wrong).iter().find_map(|words| words.strip_prefix("about one result in ")?.parse::<f64>().ok());
     assert!(often.is_some_and(|often| (0.5e6..2e6).contains(&often)), "{wrong}");
-    // 16 blocks are not a million results.
+    // 16 blocks have fewer than a million results.
     assert_eq!(wrong["again"]["wrong"], 0, "{wrong}");
 }
 
@@ -223,7 +223,7 @@ fn no_machine_is_named_unless_that_is_asked_for_and_others_cannot_write_what_is_
     assert_eq!(code, Some(0));
     let all = [shown, fs::read_to_string(&out).expect("a file"), fs::read_to_string(&log).expect("a file")].concat();
     for secret in [host.as_str(), user.as_str(), folder.path().to_str().expect("UTF-8")] {
-        // A name such as `vm` may be part of any word.
+        // A short name such as `vm` may be part of any word.
         assert!(secret.len() < 4 || !all.contains(secret), "{secret}: {all}");
     }
     for path in [&out, &log] {
@@ -240,7 +240,7 @@ fn no_machine_is_named_unless_that_is_asked_for_and_others_cannot_write_what_is_
     assert!(!named["tool"].to_string().contains("rack-7"), "{named}");
 }
 
-/// Writes a report, changed by what it is given.
+/// Writes a report with a change.
 fn report(folder: &Path, node: &str, change: impl FnOnce(&mut Value)) {
     let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("results/cpu-amd-zen4-avx512.json"));
     let mut report: Value = serde_json::from_str(&text.expect("a report")).expect("JSON");
@@ -265,7 +265,7 @@ fn merged(arguments: &[&str]) -> (Option<i32>, Value) {
 fn a_fleet_names_the_machine_that_deviates_and_in_what() {
     let folder = tempfile::tempdir().expect("a folder");
     for node in ["n1", "n2", "n3", "n5"] {
-        // What is no property of the arithmetic does not matter: time, duration, evidence, the order of keys.
+        // Times, evidence and the order of keys are not properties of the arithmetic, and do not count.
         report(folder.path(), node, |report| {
             report["time"]["duration_ns"] = json!(node.len());
             finding(report, "independence")["evidence"] = json!([]);
@@ -357,4 +357,77 @@ fn a_fleet_reads_screens_and_logs_and_the_last_one_counts() {
         (&unhealthy[0]["node"], &unhealthy[0]["what"]),
         (&json!("b"), &json!([format!("{BF16}: core 3, bit 7")]))
     );
+}
+
+/// The blocks of a language in docs/fleet.md.
+#[cfg(feature = "sqlite")]
+fn documented(language: &str) -> Vec<String> {
+    let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/fleet.md")).expect("the page");
+    let fence = format!("```{language}\n");
+    let blocks = text.split(&fence).skip(1);
+    blocks.map(|block| block.split("```").next().unwrap_or_default().to_owned()).collect()
+}
+
+#[test]
+#[cfg(feature = "sqlite")]
+fn a_fleet_is_a_database_whose_tables_and_queries_are_documented() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let reports = folder.path().join("reports");
+    for (node, version) in [("n1", "2"), ("n2", "1"), ("n3", "1"), ("n4", "2")] {
+        report(&reports, node, |report| {
+            report["device"]["driver"] = json!({"name": "d", "version": version, "api_version": ""});
+            if node == "n4" {
+                finding(report, "independence")["value"] = json!(false);
+            }
+        });
+    }
+    let line = json!({
+        "schema": "mxprobe-screen-line/1", "time": "2020-01-01T00:00:00Z", "node": "n2", "backend": "cpu",
+        "selector": "cpu:0", "device": "a CPU", "fingerprint": "x", "driver": null, "verdict": "wrong",
+        "wrong": [{"operation": BF16, "place": ["core 3", "bit 7"]}],
+    });
+    fs::write(reports.join("log.jsonl"), line.to_string() + "\n").expect("it can be written");
+    fs::write(reports.join("notes.json"), "{}").expect("it can be written");
+    let database = folder.path().join("fleet.db");
+    // A database that is there is replaced.
+    fs::write(&database, "something else").expect("it can be written");
+    let arguments = [reports.to_str().expect("UTF-8"), "--sqlite", database.to_str().expect("UTF-8")];
+    assert_eq!(merged(&arguments).0, Some(1));
+
+    let database = rusqlite::Connection::open(&database).expect("a database");
+    let rows = |query: &str| -> Vec<String> {
+        let mut query = database.prepare(query).unwrap_or_else(|error| panic!("{error}: {query}"));
+        let columns = query.column_count();
+        let row = |row: &rusqlite::Row<'_>| -> rusqlite::Result<String> {
+            let value = |at| {
+                row.get::<_, rusqlite::types::Value>(at).map(|value| match value {
+                    rusqlite::types::Value::Integer(number) => number.to_string(),
+                    rusqlite::types::Value::Text(text) => text,
+                    other => format!("{other:?}"),
+                })
+            };
+            Ok((0..columns).map(value).collect::<rusqlite::Result<Vec<_>>>()?.join(" | "))
+        };
+        query.query_map([], row).expect("it runs").collect::<rusqlite::Result<_>>().expect("rows")
+    };
+    let queries = documented("sql");
+    let (tables, [deviating, drivers, wrong]) = queries
+        .split_first()
+        .map(|(tables, rest)| (tables.clone(), <[String; 3]>::try_from(rest.to_vec()).expect("three queries")))
+        .expect("the tables");
+    assert_eq!(tables, mxprobe::fleet::TABLES);
+    assert_eq!(rows(&deviating), [format!("n4 | cpu:0 | {BF16} | independence | true | false")]);
+    let classes = rows("SELECT class FROM class ORDER BY is_usual DESC");
+    let [usual, other] = classes.as_slice() else { panic!("{classes:?}") };
+    let by_driver = [format!("{usual} | d 1 | 2"), format!("{usual} | d 2 | 1"), format!("{other} | d 2 | 1")];
+    assert_eq!(rows(&drivers), by_driver);
+    assert_eq!(rows(&wrong), [format!("n2 | cpu:0 | 2020-01-01T00:00:00Z | {BF16}: core 3, bit 7")]);
+    assert_eq!(rows("SELECT nodes, reports, screens FROM fleet"), ["4 | 4 | 1"]);
+    assert_eq!(rows("SELECT count(*) FROM skipped"), ["1"]);
+}
+
+#[test]
+#[cfg(not(feature = "sqlite"))]
+fn a_fleet_is_no_database_without_the_feature() {
+    assert_eq!(said(&["fleet", "/nowhere", "--sqlite", "fleet.db"]).0, Some(2));
 }

@@ -15,14 +15,14 @@ use std::{
 use serde_json::{Value, json};
 
 const NODES: [&str; 4] = ["n1", "n2", "n3", "n4"];
-/// For what would else wait for ever: far longer than anything here takes on a loaded machine.
+/// Ends waits that would never end: far longer than anything here takes on a loaded machine.
 const LIMIT: Duration = Duration::from_secs(600);
 
-/// What the scripts are told to screen: a model, and a device that is wrong where a file says so.
+/// The arguments of the scripts' screens: a model, and a wrong device for nodes that a file marks.
 const RIGHT: &str = "--device sim:h100 --op mma.m16n8k16.f32.f16.f16.f32 --no-cache";
 const WRONG: &str = "--device fault:one-lane-wrong --model h100 --op mma.m16n8k16.f32.f16.f16.f32 --no-cache";
 
-/// A controller, its nodes and munge, all of which end with it.
+/// A controller, its nodes and munge, which end when this is dropped.
 struct Cluster {
     folder: tempfile::TempDir,
     daemons: Vec<Child>,
@@ -40,7 +40,7 @@ impl Drop for Cluster {
 impl Cluster {
     fn start() -> Self {
         let folder = tempfile::tempdir().expect("a folder");
-        // munge asks that others cannot write to the folders of its socket, and that all can enter them.
+        // munge requires folders for its socket that only their user can write to and that everyone can enter.
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("it is ours");
         let mut cluster = Self { folder, daemons: Vec::new() };
         let at = |name: &str| cluster.path(name).display().to_string();
@@ -53,7 +53,7 @@ impl Cluster {
         cluster.script("health-check");
         let host = fs::read_to_string("/proc/sys/kernel/hostname").expect("a name");
         let host = host.trim().split('.').next().unwrap_or_default();
-        // All at once, so that they are different.
+        // Bound at the same time, so that they are different.
         let listeners: Vec<_> = (0..5).map(|_| TcpListener::bind("127.0.0.1:0").expect("a port")).collect();
         let ports: Vec<u16> =
             listeners.iter().map(|listener| listener.local_addr().expect("an address").port()).collect();
@@ -103,8 +103,8 @@ impl Cluster {
         self.folder.path().join(name)
     }
 
-    /// A script of the examples, with the environment that it needs; on nodes for which there is a file `NAME-NODE` the device
-    /// is a wrong one.
+    /// Writes a script that runs one of the examples with its environment. On nodes with a file `wrong-NAME-NODE`, the device is a
+    /// wrong one.
     fn script(&self, name: &str) {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("examples/fleet/slurm/{name}.sh"));
         let text = format!(
@@ -128,7 +128,7 @@ impl Cluster {
         self.daemons.push(daemon);
     }
 
-    /// What a command of Slurm says; nothing, if the controller does not answer yet.
+    /// The output of a Slurm command; empty if the controller does not answer yet.
     fn ask(&self, program: &str, arguments: &[&str]) -> String {
         let mut command = Command::new(program);
         command.args(arguments).env("SLURM_CONF", self.path("slurm.conf")).current_dir(self.folder.path());
@@ -136,7 +136,7 @@ impl Cluster {
         String::from_utf8(output.stdout).expect("UTF-8").trim().to_owned()
     }
 
-    /// State and reason of a node.
+    /// The state of a node, with its reason.
     fn state(&self, node: &str) -> String {
         self.ask("sinfo", &["-h", "-n", node, "-o", "%t %E"])
     }
@@ -153,7 +153,18 @@ impl Cluster {
         }
     }
 
-    /// Submits the array of the examples.
+    /// Submits a script of the examples with environment variables, and returns the id of the job.
+    fn batch(&self, script: &str, arguments: &[&str], variables: &[(&str, &str)]) -> String {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/fleet/slurm").join(script);
+        let mut command = Command::new("sbatch");
+        command.args(["--parsable", "--export=ALL"]).args(arguments).arg(script).current_dir(self.folder.path());
+        command.env("SLURM_CONF", self.path("slurm.conf")).envs(variables.iter().copied());
+        let output = command.output().expect("sbatch");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).expect("UTF-8").trim().to_owned()
+    }
+
+    /// Submits the array that screens.
     fn submit(&self, more: &[&str]) {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/fleet/slurm/screen-array.sbatch");
         let export = format!(
@@ -205,4 +216,64 @@ fn slurm_screens_its_nodes_and_drains_those_that_are_wrong() {
     assert!(["n1", "n2"].iter().all(|node| cluster.state(node).starts_with("idle")), "others are drained too");
     let (code, merged) = fleet(&cluster.path("health-check.jsonl"));
     assert_eq!((code, &merged["unhealthy"][0]["node"]), (Some(1), &json!("n4")), "{merged}");
+}
+
+/// Runs a job as one, and as an array of four shards. The third shard is killed after it has saved something, and requeued. Merges the
+/// shards, compares the bytes, and returns the third shard's file.
+fn array_is_one_run(cluster: &Cluster, job: &str) -> Value {
+    let name = job.split(' ').next().expect("a command");
+    let (shards, merged, hung) =
+        (cluster.path(&format!("{name}-shards")), format!("{name}.json"), format!("{name}-hung"));
+    let (shards, merged, hung) = (shards.display().to_string(), cluster.path(&merged), cluster.path(&hung));
+    let (merged, binary) = (merged.display().to_string(), env!("CARGO_BIN_EXE_mxprobe"));
+    let mut one_run = Command::new(binary);
+    one_run.args(job.split(' ')).args(["--out", &merged]).env("SOURCE_DATE_EPOCH", "1700000000");
+    assert!(one_run.stdout(Stdio::null()).status().expect("it starts").success());
+    let one_run = fs::read_to_string(&merged).expect("it was written");
+    fs::remove_file(&merged).expect("it is there");
+
+    // Acts like a node that is lost in the middle of a task: the process is gone, and the task does not end.
+    let text = format!(
+        "#!/bin/sh\ncase \"$*\" in *'--shard 2/4'*)\n  if mkdir '{hung}' 2>/dev/null; then\n    '{binary}' \"$@\" &\n    \
+         until grep -q 'mismatches\\|componentwise' '{shards}/2.json' 2>/dev/null; do sleep 0.05; done\n    kill -9 $!\n    \
+         touch '{hung}/now'\n    sleep 3600\n  fi ;;\nesac\nexec '{binary}' \"$@\"\n",
+        hung = hung.display(),
+    );
+    let program = cluster.path(&format!("{name}-program"));
+    fs::write(&program, text).expect("it can be written");
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("it is ours");
+    let program = program.display().to_string();
+    let variables = [
+        ("MXPROBE", program.as_str()),
+        ("JOB", job),
+        ("SHARDS", &shards),
+        ("OUT", &merged),
+        ("SOURCE_DATE_EPOCH", "1700000000"),
+    ];
+    let array = cluster.batch("shards.sbatch", &["--array=0-3"], &variables);
+    cluster.until("the third shard to be killed", |_| hung.join("now").exists());
+    let task = format!("{array}_2");
+    cluster.ask("scontrol", &["requeue", &task]);
+    // Slurm delays a requeued task by two minutes; `StartTime=now` overrides that.
+    cluster.until("the array to end", |cluster| {
+        cluster.ask("scontrol", &["update", &format!("JobId={task}"), "StartTime=now"]);
+        cluster.ask("squeue", &["-h"]).is_empty()
+    });
+    let third = fs::read_to_string(Path::new(&shards).join("2.json")).expect("the third shard");
+    cluster.batch("merge.sbatch", &[], &variables);
+    cluster.until("the merge to end", |cluster| cluster.ask("squeue", &["-h"]).is_empty());
+    assert_eq!(fs::read_to_string(&merged).expect("it was merged"), one_run);
+    serde_json::from_str(&third).expect("JSON")
+}
+
+#[test]
+#[cfg_attr(not(slurm), ignore = "slurmctld, slurmd, munged and sbatch are not all installed")]
+fn a_killed_task_is_queued_again_and_the_shards_of_an_array_are_one_run() {
+    let cluster = Cluster::start();
+    array_is_one_run(&cluster, "gemm --experiment growth --device sim:h100 --exponents 3,7 -q");
+    let verify = "verify --device sim:h100 --model h100 --op mma.m16n8k16.* --count 1000000 -q";
+    let third = array_is_one_run(&cluster, verify);
+    let all = third["operations"].as_array().map(|all| all.len() as u64);
+    let again = third["resumed"][0]["operations"].as_u64();
+    assert!(again.is_some() && again < all, "what was compared is compared again: {third}");
 }

@@ -181,7 +181,7 @@ pub(crate) fn verify(
     nan: &str,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Shown> {
-    let comparison = Comparison { count, seed, nan: nan_bits(py, nan)? };
+    let comparison = Comparison { count, seed, nan: nan_bits(py, nan)?, shard: None };
     let more = [("--model", model.name.clone()), ("--count", count.to_string()), ("--seed", seed.to_string())];
     let arguments = arguments("verify", &operations, &more);
     let (of, name) = (model.model.clone(), model.name.clone());

@@ -10,12 +10,14 @@ mod mistakes;
 
 use std::{ffi::OsString, process::ExitCode};
 
+use crate::clock;
+
 use arguments::{Command, CommandLine};
 pub use choose::{open::open, registry::Backends};
 use clap::FromArgMatches;
 use commands::{
     bench, check, compare, conformance, distinguish, eval, explain, fleet, gemm, identify, invariance, list, manual,
-    papers, report, run, screen, site, tolerance, validate, verify, worker,
+    merge, papers, report, run, screen, site, tolerance, validate, verify, worker,
 };
 use failure::{Failure, Outcome};
 use io::output;
@@ -53,6 +55,9 @@ impl Backends {
             }
         };
         line.screen.color.write_global();
+        if let Err(why) = clock::fixed() {
+            return Failure::usage(why).report();
+        }
         match dispatch(line) {
             Ok(code) => code,
             Err(failure) => failure.report(),
@@ -92,6 +97,7 @@ fn dispatch(line: CommandLine) -> Outcome {
         Command::Report(arguments) => report::report(&arguments, screen),
         Command::Compare(arguments) => compare::show(&arguments, screen),
         Command::Fleet(arguments) => fleet::fleet(&arguments, screen),
+        Command::Merge(arguments) => merge::merge(&arguments, screen),
         Command::Site(arguments) => site::site(&arguments, screen),
         Command::Papers(arguments) => papers::papers(&arguments, screen),
         Command::Explain(arguments) => explain::explain(&arguments, screen),

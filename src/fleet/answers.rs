@@ -1,4 +1,4 @@
-//! Answers to all questions of a report, kept once for all reports that answer alike.
+//! The answers of a report, kept once for all reports with the same answers.
 
 use std::{
     borrow::Cow,
@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 
 use crate::report::{FleetDifference, Request, compared_answer};
 
-/// An operation of a report, as far as it is compared.
+/// The part of an operation of a report that is compared.
 #[derive(Deserialize)]
 pub(super) struct BriefOperation<'a> {
     #[serde(borrow, default)]
@@ -31,15 +31,15 @@ struct BriefFinding<'a> {
     value: Option<&'a RawValue>,
 }
 
-/// The answers of a device: by operation and probe, the outcome if it is not measured, else what is compared of the value.
+/// The answers of a device by operation and probe: the comparable part of a measured value, else the outcome.
 #[derive(Debug)]
 pub(super) struct Answers {
-    /// The beginning of the SHA-256 of all of it.
+    /// The first letters of the SHA-256 of all answers.
     pub(super) class: String,
     answers: BTreeMap<(String, String), String>,
 }
 
-/// Letters of a digest that name a class.
+/// The number of letters of a digest that name a class.
 const CLASS_LETTERS: usize = 12;
 
 impl Answers {
@@ -66,7 +66,7 @@ impl Answers {
         Self { class, answers }
     }
 
-    /// In what others differ from these.
+    /// Lists the answers of `other` that differ from these.
     pub(super) fn differences(&self, other: &Self) -> Vec<FleetDifference> {
         let mut all = self.answers.clone();
         all.extend(other.answers.iter().map(|(key, answer)| (key.clone(), answer.clone())));
@@ -82,14 +82,14 @@ impl Answers {
     }
 }
 
-/// Every set of answers that was seen, by a digest of its text as it was read.
+/// Every set of answers seen so far, by a digest of its text.
 #[derive(Default)]
 pub(super) struct Known {
     seen: Mutex<HashMap<[u8; 32], Arc<Answers>>>,
 }
 
 impl Known {
-    /// The answers of operations. Texts that were seen before are not read again.
+    /// Returns the answers of operations. A text that was seen before is not parsed again.
     pub(super) fn get(&self, operations: &[BriefOperation<'_>]) -> Arc<Answers> {
         let mut hash = Sha256::new();
         for operation in operations {

@@ -1,4 +1,4 @@
-//! What all files say together.
+//! The merge of all files.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,7 +18,7 @@ use crate::report::{
     SkippedFile, Tool, Unhealthy, now,
 };
 
-/// Machines of the largest class that are named.
+/// The most machines of the largest class that are listed.
 const NAMED: usize = 8;
 
 /// The devices of a fleet, each with its last report and its last screen.
@@ -36,14 +36,14 @@ struct Device {
     fingerprint: String,
     name: String,
     driver: Option<String>,
-    /// When what is known last of it was learnt.
+    /// The start of its newest report or screen, RFC 3339.
     start: String,
     report: Option<(String, Arc<Answers>)>,
     screen: Option<(String, Health, Vec<String>)>,
 }
 
 impl Merged {
-    /// Reads files with so many threads. What comes of it does not depend on their order.
+    /// Reads files on this many threads. The result does not depend on the order of the files.
     #[must_use]
     pub fn read(sources: &[Source], threads: usize) -> Self {
         let (known, next) = (Known::default(), AtomicUsize::new(0));
@@ -67,7 +67,7 @@ impl Merged {
                 merged.put(node, selector, device);
             }
         }
-        // In the order of their names, whichever thread read them.
+        // Sorted by name, whichever thread read them.
         let skipped: BTreeMap<String, String> = merged.skipped.drain(..).map(|file| (file.path, file.reason)).collect();
         merged.skipped = skipped.into_iter().map(|(path, reason)| SkippedFile { path, reason }).collect();
         merged
@@ -96,7 +96,8 @@ impl Merged {
         self.put(node, selector, device);
     }
 
-    /// Keeps what is newer. Of two of the same second, the one that is worse or whose class comes later.
+    /// Adds a device, and keeps the newer report and the newer screen of each. Of two from the same second, the worse verdict or the later
+    /// class wins.
     fn put(&mut self, node: String, selector: String, device: Device) {
         use std::collections::btree_map::Entry;
         let mut entry = match self.devices.entry((node, selector)) {
@@ -125,7 +126,7 @@ impl Merged {
         (before.report, before.screen) = (report, screen);
     }
 
-    /// Machines by kinds of devices, classes and verdicts.
+    /// The report: machines by kinds of devices, classes and verdicts. `arguments` are those of the program.
     #[must_use]
     pub fn report(self, arguments: Vec<String>) -> FleetReport {
         let mut kinds: BTreeMap<(&str, &str), Vec<(&str, &Device)>> = BTreeMap::new();
@@ -164,7 +165,7 @@ impl Merged {
     }
 }
 
-/// Those with the largest counts first; of equal ones, in their order. There are few.
+/// Sorts items by descending count; items with equal counts keep their order. Quadratic, for short lists.
 fn most_first<T>(items: impl Iterator<Item = T>, count: impl Fn(&T) -> u64) -> Vec<T> {
     let mut ordered: Vec<T> = Vec::new();
     for item in items {
@@ -220,7 +221,7 @@ fn kind((backend, fingerprint): (&str, &str), devices: &[(&str, &Device)]) -> Fl
     }
 }
 
-/// What changed since an earlier fleet.
+/// Lists what changed since an earlier fleet.
 #[must_use]
 pub fn drift(before: &EarlierFleet, now: &FleetReport) -> Drift {
     fn by_place(members: &[Member]) -> BTreeMap<(&str, &str), &Member> {
@@ -242,7 +243,7 @@ pub fn drift(before: &EarlierFleet, now: &FleetReport) -> Drift {
             ("verdict", verdict(was), verdict(now)),
         ];
         for (what, before, now) in parts {
-            // A device that was not probed again has not changed.
+            // A device without a new report or screen has not changed.
             let (Some(before), Some(now)) = (before, now) else { continue };
             if before != now {
                 let (node, selector) = ((*node).to_owned(), (*selector).to_owned());

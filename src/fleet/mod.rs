@@ -1,11 +1,16 @@
-//! Reports and screens of many machines: classes of equal behaviour, machines that deviate, what changed.
+//! Merges reports and screens of many machines into classes of equal behaviour, machines that deviate, and changes since an earlier
+//! merge.
 //!
-//! Files are read in parallel, and of each only what is compared is kept: answers that are equal are kept once, whatever the number
-//! of machines.
+//! Files are read in parallel, and only what is compared is kept in memory. Equal answers are kept once, whatever the number of
+//! machines.
 
 mod answers;
 mod merge;
 mod read;
+#[cfg(feature = "sqlite")]
+mod sqlite;
 
 pub use merge::{Merged, drift};
 pub use read::{Source, sources};
+#[cfg(feature = "sqlite")]
+pub use sqlite::{TABLES, write_sqlite};

@@ -1,4 +1,4 @@
-//! Files of a fleet: reports, screens, and logs of screens.
+//! Reads the files of a fleet: reports, screens, and logs of screens.
 
 use std::{
     borrow::Cow,
@@ -13,16 +13,16 @@ use serde_json::{Value, value::RawValue};
 use super::answers::{Answers, BriefOperation, Known};
 use crate::report::{FLEET_SCHEMA, Health, SCREEN_SCHEMA};
 
-/// A file, and the machine that it is of if it does not say.
+/// A file, and the machine it belongs to unless it names one itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
     /// The file.
     pub path: PathBuf,
-    /// The first folder below the one that was named, else the file's name without its ending.
+    /// The first folder below the given one, else the file's name without its extension.
     pub node: String,
 }
 
-/// The `.json` and `.jsonl` files of paths: files as they are, folders with all that is below them; in no particular order.
+/// Lists the given files, and the `.json` and `.jsonl` files below the given folders, in no particular order.
 ///
 /// # Errors
 /// Those of the system, with the path.
@@ -47,7 +47,7 @@ fn below(folder: &Path, node: Option<&str>, found: &mut Vec<Source>) -> Result<(
     for entry in fs::read_dir(folder).map_err(failed)? {
         let entry = entry.map_err(failed)?;
         let path = entry.path();
-        // A link to a folder is not followed: it may lead in a circle.
+        // A link to a folder is not followed, since links may form a cycle.
         if entry.file_type().map_err(failed)?.is_dir() {
             let name = entry.file_name().to_string_lossy().into_owned();
             below(&path, Some(node.unwrap_or(&name)), found)?;
@@ -59,7 +59,7 @@ fn below(folder: &Path, node: Option<&str>, found: &mut Vec<Source>) -> Result<(
     Ok(())
 }
 
-/// What one report or screen says of a device.
+/// The content of one report or screen of a device.
 #[derive(Debug)]
 pub(super) struct Read {
     pub(super) node: String,
@@ -78,7 +78,7 @@ pub(super) enum What {
     Screen(Health, Vec<String>),
 }
 
-/// A report as far as it is compared.
+/// The part of a report that is compared.
 #[derive(Deserialize)]
 struct Brief<'a> {
     #[serde(borrow)]
@@ -114,7 +114,7 @@ struct BriefTime {
 /// Reads a file.
 ///
 /// # Errors
-/// Why it is neither a report nor a screen.
+/// The reason why it is neither a report nor a screen.
 pub(super) fn read(source: &Source, known: &Known) -> Result<Vec<Read>, String> {
     let text = fs::read_to_string(&source.path).map_err(|error| error.to_string())?;
     let text = text.trim_start_matches('\u{feff}');
@@ -135,11 +135,11 @@ pub(super) fn read(source: &Source, known: &Known) -> Result<Vec<Read>, String> 
             read["schema"].as_str().ok_or("it has no schema")?
         }
     };
-    if schema == SCREEN_SCHEMA {
+    if is_version_of(schema, SCREEN_SCHEMA) {
         let screens: Vec<Value> = several_or_one(text, several)?;
         return screens.iter().filter_map(|screen| of_screen(screen, source)).collect();
     }
-    if schema == FLEET_SCHEMA {
+    if is_version_of(schema, FLEET_SCHEMA) {
         return Ok(Vec::new());
     }
     if !schema.starts_with("mxprobe-report/") {
@@ -158,7 +158,12 @@ pub(super) fn read(source: &Source, known: &Known) -> Result<Vec<Read>, String> 
         .collect()
 }
 
-/// The schema that a text names, without reading all of it, if it begins with that, as every document of this program does.
+/// Whether a schema is a version of another, of the same major number.
+fn is_version_of(schema: &str, wanted: &str) -> bool {
+    schema.split('.').next() == wanted.split('.').next()
+}
+
+/// The schema of a text that begins with it, as every document of this program does, without parsing the rest.
 fn schema_of(text: &str) -> Option<&str> {
     let (before, rest) = text.split_once("\"schema\"")?;
     let begins = before.bytes().all(|byte| byte.is_ascii_whitespace() || matches!(byte, b'{' | b'['));
@@ -166,7 +171,7 @@ fn schema_of(text: &str) -> Option<&str> {
     rest.split('"').next().filter(|_| begins)
 }
 
-/// A document, or the elements of an array of them.
+/// Parses a document, or the elements of an array of documents.
 fn several_or_one<'a, T: Deserialize<'a>>(text: &'a str, several: bool) -> Result<Vec<T>, String> {
     let wrong = |error: serde_json::Error| error.to_string();
     if !several {
@@ -191,9 +196,9 @@ fn of_report(report: Brief<'_>, source: &Source, known: &Known) -> Read {
     }
 }
 
-/// What a screen, or a line of a log of screens, says; `None` if bits were inverted on purpose.
+/// Reads a screen or a line of a log of screens; `None` if bits were inverted on purpose.
 ///
-/// A screen holds its device in an object, its wrong bits and failures operation by operation; a line has all of that at the top.
+/// A screen has an object for its device, and wrong bits and failures in each operation. A line has all of that at the top level.
 fn of_screen(screen: &Value, source: &Source) -> Option<Result<Read, String>> {
     if !screen["injected"].is_null() {
         return None;
@@ -225,7 +230,7 @@ fn of_screen(screen: &Value, source: &Source) -> Option<Result<Read, String>> {
     Some(read())
 }
 
-/// What is wrong, and what could not be compared, operation by operation.
+/// Describes what is wrong or could not be compared, operation by operation.
 fn said(screen: &Value) -> Vec<String> {
     let list = |name: &str| screen[name].as_array().cloned().unwrap_or_default();
     let words = |id: &Value, place: &Value, reason: &Value| {
@@ -239,7 +244,7 @@ fn said(screen: &Value) -> Vec<String> {
     let of_lines = list("wrong").into_iter().chain(list("failed"));
     let of_lines = of_lines.filter_map(|of| words(&of["operation"], &of["place"], &of["reason"]));
     let operations = list("operations");
-    // What has no model says nothing of the device.
+    // An operation without a model says nothing about the device.
     let judged = operations.iter().filter(|of| of["model"].is_string());
     let of_screen = judged.filter_map(|of| words(&of["id"], &of["wrong"]["place"], &of["failed"]));
     of_lines.chain(of_screen).collect()

@@ -24,7 +24,9 @@ mod yardstick;
 
 pub use accumulation::{Accumulation, Block};
 pub(crate) use growth::single;
-pub use growth::{Bounds, Cause, Curve, Drawn, Experiment, Fit, Fits, Growth, Interval, Point, Step, Variant, grow};
+pub use growth::{
+    Bounds, Cause, Curve, Drawn, Experiment, Fit, Fits, Growth, Interval, Point, Step, Variant, grow, merge,
+};
 pub use multiply::{Algorithm, Method, Product, Products, multiply};
 pub use parts::{Parts, parts};
 pub use plot::chart;

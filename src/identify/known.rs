@@ -104,7 +104,7 @@ pub fn as_expected(device: &dyn Device, operation: &Operation, model: &Model, na
         let reason = format!("the model {name} has no operation {}", operation.id);
         return finding(Outcome::Unsupported, Some(reason), None, String::new());
     }
-    let comparison = Comparison { count: EXPECTED_DOTS, seed: 1, nan: NanBits::Bits };
+    let comparison = Comparison { count: EXPECTED_DOTS, seed: 1, nan: NanBits::Bits, shard: None };
     match verify(device, operation, model, comparison, &|_| ()) {
         Err(error) => finding(Outcome::Failed, Some(error.to_string()), None, String::new()),
         Ok(found) if found.mismatches == 0 => {

@@ -8,6 +8,7 @@
 
 mod attack;
 mod beside;
+mod blocks;
 mod climb;
 mod directed;
 mod document;
@@ -46,6 +47,7 @@ mod wrapped;
 mod written;
 
 pub use crate::nan_bits::NanBits;
+pub use blocks::{Counted, count_blocks, dots_of_shard};
 pub use document::model_of;
 pub use gemm::{
     Found, GemmEffort, GemmIdentification, GemmOutcome, Invariance, Part, SameRecipe, ShapeOf, ShapeWitness,

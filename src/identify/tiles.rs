@@ -1,6 +1,6 @@
 //! Batches of tiles with random values, for comparisons of millions of dots.
 
-use mxprobe_api::{Elements, Error, Format, GemmOperands, Operation, Specials, TileBatch};
+use mxprobe_api::{Elements, Error, Format, GemmOperands, Operation, OperationId, Specials, TileBatch};
 use mxprobe_models::Evaluator;
 
 use crate::dots::Random;
@@ -33,15 +33,8 @@ impl Tiles {
     /// Draws the tiles of one round: values about 1, of many sizes, up to the largest, or arbitrary bits.
     pub(super) fn drawn(operation: &Operation, seed: u64, round: u64) -> Self {
         let id = &operation.id;
-        let (m, n, k) = id.shape.sizes();
-        let spread = match round % 8 {
-            7 => Spread::Any,
-            1 | 5 => Spread::Wide,
-            3 => Spread::Large,
-            _ => Spread::Narrow,
-        };
-        let elements = if matches!(spread, Spread::Any) && !id.is_integer() { ELEMENTS / ANY } else { ELEMENTS };
-        let size = (elements / (m * k + k * n + m * n)).isqrt().max(1);
+        let (_, n, _) = id.shape.sizes();
+        let (spread, size) = (spread(round), size(id, round));
         let mut random = Random(seed);
         let mut some = TileBatch::zeros(operation, size);
         fill(&mut some.a, &mut random, spread);
@@ -88,6 +81,31 @@ impl Tiles {
         // Converts rows of the product to tiles: a row of the product holds one row of each tile of its band.
         Ok(side_by_side(&d, self.size, m, n))
     }
+}
+
+/// Returns the number of dots in the tiles of a round, without drawing them.
+pub(super) fn dots_of(id: &OperationId, round: u64) -> u64 {
+    let (m, n, _) = id.shape.sizes();
+    let size = size(id, round);
+    (size * size * m * n) as u64
+}
+
+/// Returns the spread of the values of a round.
+fn spread(round: u64) -> Spread {
+    match round % 8 {
+        7 => Spread::Any,
+        1 | 5 => Spread::Wide,
+        3 => Spread::Large,
+        _ => Spread::Narrow,
+    }
+}
+
+/// Returns the number of tiles of A in a round, which is that of B as well.
+fn size(id: &OperationId, round: u64) -> usize {
+    let (m, n, k) = id.shape.sizes();
+    let is_small = matches!(spread(round), Spread::Any) && !id.is_integer();
+    let elements = if is_small { ELEMENTS / ANY } else { ELEMENTS };
+    (elements / (m * k + k * n + m * n)).isqrt().max(1)
 }
 
 /// Fills `into` with each of `size` tiles, repeated equally often before the next one comes.
@@ -179,7 +197,7 @@ fn lane(format: Format, spread: Spread) -> (u64, u64) {
 
 #[cfg(test)]
 mod tests {
-    use mxprobe_api::{Decoded, OperationId, execute};
+    use mxprobe_api::{Decoded, execute};
     use mxprobe_sim::ModelDevice;
 
     use super::*;

@@ -6,22 +6,20 @@ use mxprobe_api::{Device, Elements, Error, Operation, TileBatch, execute};
 use mxprobe_models::{Evaluator, Model};
 use mxprobe_sim::ModelDevice;
 
-use super::tiles::Tiles;
-use crate::nan_bits::NanBits;
+use super::{
+    blocks::{AT_ONCE, SHOWN, blocks},
+    tiles::Tiles,
+};
 use crate::{
+    clock,
     dots::{Dot, Draw, pack, seed_of, simplest},
     findings::Evidence,
+    nan_bits::NanBits,
     plain::decimal,
     probes::Subject,
-    report::{EvidenceRecord, VerifiedOperation},
+    report::{BlockRecord, EvidenceRecord, VerifiedOperation},
+    shard::Shard,
 };
-
-/// Dots of directed classes, which come first.
-const DIRECTED: u64 = 100_000;
-/// Directed dots in one batch.
-const AT_ONCE: usize = 8_192;
-/// Mismatches that are simplified and shown.
-const SHOWN: usize = 3;
 
 /// The parameters of a comparison.
 #[derive(Clone, Copy, Debug)]
@@ -32,6 +30,8 @@ pub struct Comparison {
     pub seed: u64,
     /// Which NaN count as equal.
     pub nan: NanBits,
+    /// The share of the blocks of dots that is compared; all, if it is `None`.
+    pub shard: Option<Shard>,
 }
 
 /// Compares an operation of a device with that of a model: dots of directed classes first, then tiles of random values
@@ -50,27 +50,39 @@ pub fn verify(
     let start = Instant::now();
     let evaluator = Evaluator::new(model, &operation.id)?;
     let reference = ModelDevice::new(model.clone());
-    let mut found = Found { nan: comparison.nan, dots: 0, mismatches: 0, other_nan: 0, first: Vec::new() };
+    let mut found = Found { nan: comparison.nan, is_shard: comparison.shard.is_some(), ..Found::default() };
     let mut drawn = Draw::new(&operation.id, seed_of(comparison.seed, 1));
-    let directed = DIRECTED.min(comparison.count);
-    while found.dots < directed && found.first.len() < SHOWN {
-        let dots: Vec<Dot> = drawn.by_ref().take(AT_ONCE).collect();
-        let (batch, _) = pack(operation, &dots);
-        found.compare(device, operation, &batch, || execute(&reference, operation, &batch))?;
-        progress(found.dots);
-    }
-    let mut round = 0;
-    while found.dots < comparison.count && found.first.len() < SHOWN {
-        let tiles = Tiles::drawn(operation, seed_of(comparison.seed, 1_000 + round), round);
-        found.compare(device, operation, &tiles.batch, || tiles.modelled(operation, &evaluator))?;
-        progress(found.dots);
-        round += 1;
+    for block in blocks(&operation.id, comparison.count) {
+        if found.first.len() as u64 >= SHOWN {
+            break;
+        }
+        let is_own = comparison.shard.is_none_or(|shard| shard.has(block.at));
+        match block.round {
+            // What other shards compare is drawn too: the dots behind it are the next.
+            None if !is_own => drawn.by_ref().take(AT_ONCE).for_each(drop),
+            None => {
+                let dots: Vec<Dot> = drawn.by_ref().take(AT_ONCE).collect();
+                let (batch, _) = pack(operation, &dots);
+                found.compare(device, operation, (block.at, &batch), || execute(&reference, operation, &batch))?;
+            }
+            Some(round) if is_own => {
+                let tiles = Tiles::drawn(operation, seed_of(comparison.seed, 1_000 + round), round);
+                let batch = (block.at, &tiles.batch);
+                found.compare(device, operation, batch, || tiles.modelled(operation, &evaluator))?;
+            }
+            Some(_) => {}
+        }
+        if is_own {
+            progress(found.dots);
+        }
     }
     let subject = Subject::new(device, operation);
-    let first: Vec<Dot> = found.first.drain(..).collect();
     let mut evidence: Vec<Evidence> = Vec::new();
-    for dot in first {
+    for (block, dot) in std::mem::take(&mut found.first) {
         let shown = shown(&subject, &evaluator, comparison.nan, &dot)?;
+        if let Some(found) = found.blocks.iter_mut().find(|found| found.block == block) {
+            found.evidence.extend(EvidenceRecord::all(std::slice::from_ref(&shown), &operation.id));
+        }
         if !evidence.contains(&shown) {
             evidence.push(shown);
         }
@@ -81,8 +93,9 @@ pub fn verify(
         mismatches: found.mismatches,
         other_nan: found.other_nan,
         evidence: EvidenceRecord::all(&evidence, &operation.id),
+        blocks: found.blocks,
         failed: None,
-        duration_ns: u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX),
+        duration_ns: clock::elapsed_ns(start),
     })
 }
 
@@ -110,22 +123,28 @@ fn shown(subject: &Subject<'_>, evaluator: &Evaluator, nan: NanBits, dot: &Dot) 
 }
 
 /// The counts of a comparison so far.
+#[derive(Default)]
 struct Found {
     nan: NanBits,
     dots: u64,
     mismatches: u64,
     /// NaN that differ in their bits but count as equal.
     other_nan: u64,
-    first: Vec<Dot>,
+    /// Whether blocks are kept: `merge` needs those of shards.
+    is_shard: bool,
+    /// Blocks of a shard in which something differs.
+    blocks: Vec<BlockRecord>,
+    /// The first mismatches, each with its block.
+    first: Vec<(u64, Dot)>,
 }
 
 impl Found {
-    /// Compares a batch on the device with the model's result, which is computed in another thread meanwhile.
+    /// Compares a block; the device and the model compute at the same time.
     fn compare(
         &mut self,
         device: &dyn Device,
         operation: &Operation,
-        batch: &TileBatch,
+        (block, batch): (u64, &TileBatch),
         model: impl FnOnce() -> Result<Elements, Error> + Send,
     ) -> Result<(), Error> {
         let (found, wanted) = std::thread::scope(|scope| {
@@ -138,15 +157,21 @@ impl Found {
         if found.bytes() == wanted.bytes() {
             return Ok(());
         }
+        let mut record = BlockRecord { block, mismatches: 0, other_nan: 0, evidence: Vec::new() };
         for at in (0..found.len()).filter(|at| found.get(*at) != wanted.get(*at)) {
             if self.nan.alike(operation.id.d, found.get(at), wanted.get(at)) {
-                self.other_nan += 1;
+                record.other_nan += 1;
                 continue;
             }
-            self.mismatches += 1;
-            if self.first.len() < SHOWN {
-                self.first.push(Dot::at(&operation.id, batch, at));
+            record.mismatches += 1;
+            if (self.first.len() as u64) < SHOWN {
+                self.first.push((block, Dot::at(&operation.id, batch, at)));
             }
+        }
+        self.mismatches += record.mismatches;
+        self.other_nan += record.other_nan;
+        if self.is_shard {
+            self.blocks.push(record);
         }
         Ok(())
     }

@@ -131,7 +131,7 @@ pub fn probe(device: &dyn Device, operation: &Operation, wanted: Option<&dyn Fn(
         kernel_sha256: device.code().and_then(|code| code.kernel_hash(operation)),
         findings,
         dots: subject.asked(),
-        duration_ns: u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX),
+        duration_ns: crate::clock::elapsed_ns(started),
     }
 }
 

@@ -137,7 +137,7 @@ pub fn probe(device: &dyn Device, scalar: &Scalar, wanted: Option<&dyn Fn(&str) 
         kernel_sha256: None,
         findings,
         dots: subject.asked(),
-        duration_ns: u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX),
+        duration_ns: crate::clock::elapsed_ns(started),
     }
 }
 

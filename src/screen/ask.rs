@@ -1,4 +1,4 @@
-//! One operation of a device: compared until its time is over, then looked at where it is wrong.
+//! Screens one operation of a device, and examines the blocks that are wrong.
 
 use std::time::{Duration, Instant};
 
@@ -12,31 +12,39 @@ use super::{
     golden::{self, Golden},
     place::Places,
 };
-use crate::report::{Again, ScreenedOperation, ScreenedUnit, WrongRecord};
+use crate::{
+    clock,
+    report::{Again, ScreenedOperation, ScreenedUnit, WrongRecord},
+};
 
 /// How a device is screened.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// What inputs are drawn from.
+    /// The seed of the inputs.
     pub seed: u64,
-    /// Where digests are kept.
+    /// The cache of golden digests, if there is one.
     pub cache: Option<Cache>,
-    /// What is made wrong on purpose.
+    /// A fault that is planted on purpose.
     pub inject: Option<Injection>,
-    /// How long one request may compute.
+    /// The longest time that one request may compute.
     pub slice: Duration,
+    /// The number of passes of each unit over all blocks; without it, units compute until their time is over.
+    pub passes: Option<u64>,
 }
 
-/// How often a wrong block is computed again.
+/// How many times a wrong block is computed again.
 const AGAIN: u64 = 16;
-/// Units that are asked again, at the most.
+/// The most units that compute wrong blocks again.
 const UNITS_AGAIN: usize = 4;
-/// How long they may take for it.
+/// The longest time for that.
 const AGAIN_LIMIT: Duration = Duration::from_secs(2);
+/// The same for a fixed number of passes, whose result must not depend on the speed.
+const SURE_LIMIT: Duration = Duration::from_secs(60);
 
-/// Compares an operation with its model: every unit goes over all blocks once at the least, and until `duration()` is over.
+/// Compares an operation with its model. Every unit makes at least one pass over all blocks, and continues until `duration()` is over
+/// or [`Settings::passes`] are made.
 ///
-/// `duration` is asked when the inputs are there and right digests are known.
+/// `duration` is called once the inputs are drawn and the golden digests are known.
 pub fn screen_one(
     device: &dyn Device,
     id: &OperationId,
@@ -85,7 +93,7 @@ impl<'a> Asked<'a> {
         let right = golden::right(self.model, self.operation, &self.golden.operands)?;
         let digests = golden::digests(&right);
         if self.is_cached && digests != self.golden.digests {
-            // What was kept is not what the model gives: the device was held against wrong digests.
+            // The cache was wrong, and with it the digests that the device was compared with.
             self.golden.digests = digests;
             if let Some(cache) = &self.settings.cache {
                 let _ = cache.write(&self.golden);
@@ -102,18 +110,24 @@ impl<'a> Asked<'a> {
         Ok(self.found(&units, Some(wrong)))
     }
 
-    /// Goes over all blocks for so long, in requests of a slice each, and stops after the first that finds a wrong block.
+    /// Makes passes over all blocks for `duration`, in requests of a slice each, and stops after the first request that finds a wrong
+    /// block.
     fn drill(&self, duration: Duration) -> Result<Vec<Screened>, Error> {
         let Golden { operands, digests, .. } = &self.golden;
-        let (end, inject) = (Instant::now() + duration, self.settings.inject);
-        let slice = |duration: Duration| {
-            let duration = duration.min(self.settings.slice);
-            let drill = Drill { operands, digests, duration, passes: u64::MAX, unit: None, inject };
+        let Settings { inject, passes, slice, .. } = self.settings;
+        let end = Instant::now() + duration;
+        let ask = || {
+            let left = end.saturating_duration_since(Instant::now()).min(*slice);
+            let (duration, passes) = if passes.is_some() { (Duration::ZERO, 1) } else { (left, u64::MAX) };
+            let drill = Drill { operands, digests, duration, passes, unit: None, inject: *inject };
             screen(self.device, self.operation, &drill)
         };
-        let mut units = slice(duration)?;
-        while Instant::now() < end && units.iter().all(|unit| unit.wrong == 0) {
-            let more = slice(end.saturating_duration_since(Instant::now()))?;
+        let is_over = |requests: u64| passes.map_or_else(|| Instant::now() >= end, |passes| requests >= passes);
+        let mut units = ask()?;
+        let mut requests = 1;
+        while !is_over(requests) && units.iter().all(|unit| unit.wrong == 0) {
+            let more = ask()?;
+            requests += 1;
             if more.len() != units.len() {
                 return Err(Error::driver(format!("{} units computed, and {} before", more.len(), units.len())));
             }
@@ -128,12 +142,12 @@ impl<'a> Asked<'a> {
         Ok(units)
     }
 
-    /// Computes blocks that were wrong again, on the units on which they were.
+    /// Computes wrong blocks again, on the units that computed them.
     fn again(&self, units: &[Screened], right: &Elements) -> Result<Again, Error> {
         let whole = Drill {
             operands: &self.golden.operands,
             digests: &self.golden.digests,
-            duration: AGAIN_LIMIT,
+            duration: if self.settings.passes.is_some() { SURE_LIMIT } else { AGAIN_LIMIT },
             passes: AGAIN,
             unit: None,
             inject: self.settings.inject,
@@ -165,7 +179,7 @@ impl<'a> Asked<'a> {
                 dots: unit.blocks * of_block,
                 wrong_blocks: unit.wrong,
                 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "validated as a duration")]
-                elapsed_ns: unit.elapsed_ns as u64,
+                elapsed_ns: clock::lasted_ns(unit.elapsed_ns as u64),
             })
             .collect();
         ScreenedOperation {

@@ -1,4 +1,4 @@
-//! Digests of right results, kept from one screen to the next.
+//! Golden digests, kept from one screen to the next.
 
 use std::{
     env, fs,
@@ -13,30 +13,30 @@ use serde::{Deserialize, Serialize};
 use super::golden::{self, Golden, Key};
 use crate::report::{Request, to_json};
 
-/// A folder of digests, a file for each key.
+/// A folder of golden digests, one file for each key.
 #[derive(Clone, Debug)]
 pub struct Cache {
     folder: PathBuf,
 }
 
-/// A file of the folder.
+/// The content of a file.
 #[derive(Serialize, Deserialize)]
 struct File {
     key: Key,
-    /// The digest of the inputs: a program that draws others does not use the file.
+    /// The digest of the inputs: a program that draws other inputs ignores the file.
     operands: String,
-    /// The digest of D of each block, in hex.
+    /// The digest of D of each block, in hexadecimal.
     digests: Vec<String>,
 }
 
 impl Cache {
-    /// A folder that is made when it is needed.
+    /// A cache in `folder`, which is created when it is needed.
     #[must_use]
     pub fn new(folder: PathBuf) -> Self {
         Self { folder }
     }
 
-    /// The user's: `$XDG_CACHE_HOME/mxprobe/golden`, or `~/.cache/mxprobe/golden`; `None` if neither is set.
+    /// The user's cache: `$XDG_CACHE_HOME/mxprobe/golden`, or `~/.cache/mxprobe/golden`; `None` if neither variable is set.
     #[must_use]
     pub fn of_user() -> Option<Self> {
         let absolute = |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
@@ -55,7 +55,7 @@ impl Cache {
         digests.ok().filter(|_| fits)
     }
 
-    /// Writes the digests, so that only this user can change them; readers see a whole file or none.
+    /// Writes the digests to a file that only this user can change. Readers see a whole file or none.
     ///
     /// # Errors
     /// Those of the system.
@@ -66,7 +66,7 @@ impl Cache {
             digests: golden.digests.iter().map(|digest| hex(*digest)).collect(),
         };
         private_folder(&self.folder)?;
-        // A temporary file can be read and written by its user alone.
+        // Only its user can read and write a temporary file.
         let mut temporary = tempfile::NamedTempFile::new_in(&self.folder)?;
         temporary.write_all(to_json(&file).as_bytes())?;
         temporary.persist(self.path(&golden.key)).map_err(|error| error.error)?;
@@ -78,7 +78,7 @@ fn hex(digest: u64) -> String {
     format!("{digest:016x}")
 }
 
-/// Makes a folder that only its user can enter.
+/// Creates a folder that only its user can enter.
 fn private_folder(folder: &Path) -> io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
@@ -88,8 +88,8 @@ fn private_folder(folder: &Path) -> io::Result<()> {
 }
 
 impl Golden {
-    /// From the cache, else from the model; whether it is from the cache. What is computed is kept; a folder that cannot be written
-    /// keeps nothing.
+    /// Returns the golden digests of an operation from the cache, else from the model, and whether they come from the cache. Digests from
+    /// the model are written to the cache; a folder that cannot be written is not an error.
     ///
     /// # Errors
     /// If the model has no such operation.
@@ -104,7 +104,7 @@ impl Golden {
         let digests = golden::digests(&golden::right(model, operation, &operands)?);
         let golden = Self { key, operands, digests };
         if let Some(cache) = cache {
-            // The next screen asks the model again.
+            // If this fails, the next screen asks the model again.
             let _ = cache.write(&golden);
         }
         Ok((golden, false))

@@ -1,4 +1,4 @@
-//! What schedulers and monitors read: a line of a log, a line for node-problem-detector, metrics of Prometheus.
+//! Output for schedulers and monitors: a line of a log, a line for node-problem-detector, metrics for Prometheus.
 
 use serde_json::json;
 
@@ -7,7 +7,7 @@ use crate::{
     report::{Health, ScreenReport, ScreenedOperation},
 };
 
-/// A screen as one line of JSON with a line end: what a scheduler keeps.
+/// A screen as one line of JSON, with a line end, for the log of a scheduler.
 #[must_use]
 pub fn log_line(report: &ScreenReport) -> String {
     let wrong: Vec<_> = report
@@ -50,14 +50,14 @@ pub fn log_line(report: &ScreenReport) -> String {
     line.to_string() + "\n"
 }
 
-/// What is wrong with an operation, in a few words.
+/// Says in a few words what is wrong with an operation.
 fn words(operation: &ScreenedOperation) -> Option<String> {
     let wrong = operation.wrong.as_ref().map(|wrong| wrong.place.join(", "));
     let said = wrong.or_else(|| operation.failed.clone().filter(|_| operation.model.is_some()))?;
     Some(format!("{}: {said}", operation.id))
 }
 
-/// A line for node-problem-detector, which shows the beginning of it: the verdict, and what is wrong first.
+/// One line for node-problem-detector, which shows only its beginning: the verdict comes first, then the place of the fault.
 #[must_use]
 pub fn problem_line(report: &ScreenReport) -> String {
     let selector = &report.device.selector;
@@ -75,12 +75,12 @@ pub fn problem_line(report: &ScreenReport) -> String {
     plain::one_line(&line).into_owned() + "\n"
 }
 
-/// A label's value, as the text format of Prometheus wants it.
+/// Escapes a label's value for the text format of Prometheus.
 fn label(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
-/// Metrics for the textfile collector of Prometheus' node exporter, all devices together.
+/// Metrics of all devices for the textfile collector of Prometheus' node exporter.
 #[must_use]
 pub fn prometheus(reports: &[ScreenReport]) -> String {
     let mut text = String::new();

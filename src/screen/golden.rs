@@ -1,4 +1,4 @@
-//! What is asked, and what is right.
+//! The inputs of a screen, and the digests of the right results.
 
 use mxprobe_api::{Elements, Error, Operation, OperationId, TileBatch, digest, execute};
 use mxprobe_models::Model;
@@ -12,15 +12,15 @@ use crate::{
 
 /// Blocks of one operation.
 pub const BLOCKS: usize = 32;
-/// Elements of D of a block, at the least: operands and results of a block stay in the second-level cache of a core.
+/// The fewest elements of D in a block: its operands and results fit in the second-level cache of a core.
 pub const BLOCK_ELEMENTS: usize = 4_096;
 
-/// What identifies digests: whatever has the same key has the same digests.
+/// The identity of golden digests: equal keys have equal digests.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Key {
     /// The format of the file.
     pub schema: String,
-    /// The version of this program, which draws the inputs.
+    /// The version of this program, since another one may draw other inputs.
     pub version: String,
     /// The SHA-256 of the model as `Model::to_toml` writes it.
     pub model_sha256: String,
@@ -28,7 +28,7 @@ pub struct Key {
     pub operation: OperationId,
     /// The seed.
     pub seed: u64,
-    /// Blocks, and tiles of a block.
+    /// The number of blocks, and of tiles in a block.
     pub blocks: [usize; 2],
 }
 
@@ -38,7 +38,7 @@ const SCHEMA: &str = "mxprobe-golden/1";
 /// The inputs of an operation in blocks, and the digests of the right results.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Golden {
-    /// What identifies it.
+    /// The identity of the digests.
     pub key: Key,
     /// The inputs of all blocks.
     pub operands: TileBatch,
@@ -46,7 +46,7 @@ pub struct Golden {
     pub digests: Vec<u64>,
 }
 
-/// The tiles of a block of an operation.
+/// The number of tiles in a block of an operation.
 fn block_tiles(id: &OperationId) -> usize {
     let (m, n, _) = id.shape.sizes();
     BLOCK_ELEMENTS.div_ceil(m * n)
@@ -69,7 +69,7 @@ pub(super) fn hash(model: &Model) -> String {
     Request::digest(&model.to_toml())
 }
 
-/// The inputs of all blocks: dots of every directed class in turn, packed into tiles.
+/// Draws the inputs of all blocks: dots of every directed class in turn, packed into tiles.
 pub(super) fn operands(operation: &Operation, seed: u64) -> TileBatch {
     let (m, n, _) = operation.id.shape.sizes();
     let dots: Vec<_> =
@@ -77,7 +77,7 @@ pub(super) fn operands(operation: &Operation, seed: u64) -> TileBatch {
     pack(operation, &dots).0
 }
 
-/// What the model gives for the inputs.
+/// Computes D of the inputs with the model.
 ///
 /// # Errors
 /// If the model has no such operation.

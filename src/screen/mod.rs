@@ -1,8 +1,8 @@
 //! Screening: does a device compute every bit as its model does, on each of its units, now?
 //!
-//! Inputs are drawn from a seed and put into blocks of tiles; the model says once what the digests of the right results are
-//! ([`Golden`]), and a [`Cache`] keeps them. The device then computes the blocks again and again and compares digests beside its units
-//! ([`mxprobe_api::screen`]). Only where a digest is wrong are words compared, and the place that they have in common is named.
+//! Inputs are drawn from a seed and packed into blocks of tiles. The model computes the digests of the right results once ([`Golden`]),
+//! and a [`Cache`] keeps them. The device then computes the blocks over and over and compares digests next to its units
+//! ([`mxprobe_api::screen`]). Words are compared only if a digest is wrong, to name the place that wrong words have in common.
 
 mod ask;
 mod cache;

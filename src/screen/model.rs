@@ -1,11 +1,11 @@
-//! Which model says what a device should compute.
+//! The model that a device is compared with.
 
 use mxprobe_models::{Model, shipped};
 
 use crate::report::{DeviceRecord, OperationRecord};
 
-/// The shipped model that is known to compute an operation of a device: the one of its name or fingerprint, else the only one with
-/// the same operation by the same instruction. `None` if there is none, or more than one.
+/// The shipped model of an operation of a device: the model of its name or fingerprint, else the only model that has the same operation
+/// by the same instruction. `None` if there is not exactly one.
 #[must_use]
 pub fn model_of(device: &DeviceRecord, operation: &OperationRecord) -> Option<&'static Model> {
     let has = |model: &&'static Model| model.operations.contains_key(&operation.id);

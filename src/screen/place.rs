@@ -1,4 +1,4 @@
-//! Where wrong words are, and what they have in common.
+//! The places of wrong words, and what these have in common.
 
 use std::collections::BTreeMap;
 
@@ -6,12 +6,12 @@ use mxprobe_api::{Elements, OperationId, Screened, TileBatch, biased_exponent, l
 
 use crate::report::{Tally, WrongRecord, WrongWord};
 
-/// Wrong words that are listed one by one.
+/// The most wrong words that are listed.
 const LISTED: usize = 20;
-/// Places that are named one by one; of more, only how many there are.
+/// The most places that are listed by name; more are counted.
 const NAMED: usize = 4;
 
-/// What is wrong in the blocks that units kept.
+/// The right results and inputs of all blocks, to locate wrong words in the blocks that units kept.
 pub(super) struct Places<'a> {
     pub(super) id: &'a OperationId,
     /// The right results of all blocks.
@@ -36,7 +36,7 @@ fn listed(tally: &BTreeMap<u64, u64>) -> Vec<Tally> {
 }
 
 impl Places<'_> {
-    /// Compares words.
+    /// Compares the kept blocks word by word.
     pub(super) fn find(&self, units: &[Screened]) -> WrongRecord {
         let (m, n, _) = self.id.shape.sizes();
         let length = self.right.len() / self.blocks;
@@ -93,7 +93,7 @@ impl Places<'_> {
         found
     }
 
-    /// What all wrong words have in common, where the words that were looked at have more than that.
+    /// Names what all wrong words have in common and not all compared words have.
     fn named(&self, units: &[Screened], tallies: &Tallies, found: &WrongRecord) -> Vec<String> {
         if found.words == 0 {
             return vec!["the digest alone: every word is right".to_owned()];
@@ -109,7 +109,7 @@ impl Places<'_> {
             place.extend(some_of("tile", &tallies.tiles, of_block));
         }
         place.extend(some_of("bit", &tallies.bits, self.id.d.bits() as usize));
-        // A single word has an exponent, and says nothing about others.
+        // The exponent of a single word says nothing about others.
         if found.words > 1 && tallies.exponents.len() == 1 {
             place.extend(some_of("exponent", &tallies.exponents, usize::MAX));
         }
@@ -120,7 +120,7 @@ impl Places<'_> {
     }
 }
 
-/// `lane 5`, `lanes 5 and 7`, `9 lanes of 16`; nothing if it is all of them.
+/// Formats places as `lane 5`, `lanes 5 and 7` or `9 lanes of 16`; `None` if every place is wrong.
 fn some_of(noun: &str, tally: &BTreeMap<u64, u64>, all: usize) -> Option<String> {
     let names: Vec<String> = tally.keys().map(u64::to_string).collect();
     match names.as_slice() {

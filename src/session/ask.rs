@@ -126,7 +126,7 @@ fn identified(
             (record.explained, record.tested) = (Some(*explained as u64), *of as u64);
         }
     }
-    record.duration_ns = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    record.duration_ns = crate::clock::elapsed_ns(start);
     Ok(record)
 }
 
@@ -149,7 +149,7 @@ pub fn unidentified(id: &OperationId, reason: &str, took: Duration) -> Identifie
         disagreements: Vec::new(),
         evidence: Vec::new(),
         model: None,
-        duration_ns: u64::try_from(took.as_nanos()).unwrap_or(u64::MAX),
+        duration_ns: crate::clock::lasted_ns(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX)),
     }
 }
 
@@ -185,6 +185,7 @@ pub fn unverified(id: &OperationId, reason: &str) -> VerifiedOperation {
         mismatches: 0,
         other_nan: 0,
         evidence: Vec::new(),
+        blocks: Vec::new(),
         failed: Some(reason.to_owned()),
         duration_ns: 0,
     }

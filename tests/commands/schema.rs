@@ -100,3 +100,72 @@ fn a_valid_file_is_named() {
     let said = say(&["validate", file]).ended(0);
     assert!(said.out.starts_with(&format!("{file}: valid")), "{}", said.out);
 }
+
+/// A screen of two devices, and the fleet of it and of a report.
+fn screen_and_fleet() -> (String, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).to_str().expect("UTF-8").to_owned();
+    let base = ["screen", "--device", "sim:h100", "--device", "sim:a100", "--op", "mma.m16n8k16.f32.f16.f16.f32"];
+    let more = ["--no-cache", "--passes", "1", "--error-inject", "bit=3,lane=5", "--format", "json", "-q"];
+    let screen = say(&[&base[..], &more].concat()).ended(1).out;
+    fs::write(at("wrong.json"), screen.replace("\"injected\"", "\"planted\"")).unwrap();
+    say(&["run", "--device", "sim:amx", "-q", "--out", &at("report.json")]).ended(0);
+    let folder = folder.path().to_str().expect("UTF-8");
+    (screen, say(&["fleet", folder, "--format", "json"]).ended(1).out)
+}
+
+#[test]
+fn screens_and_fleets_conform_to_the_printed_schemas_and_validate() {
+    let (screen, fleet) = screen_and_fleet();
+    let (screens, whole): (Value, Value) =
+        (serde_json::from_str(&screen).unwrap(), serde_json::from_str(&fleet).unwrap());
+    let of_screen = schema("screen");
+    let screens = screens.as_array().expect("an array of two");
+    assert_eq!(screens.len(), 2);
+    screens.iter().for_each(|screen| conforms(&of_screen, screen));
+    let of_fleet = schema("fleet");
+    conforms(&of_fleet, &whole);
+    assert!(whole["unhealthy"][0]["what"][0].as_str().is_some_and(|what| what.contains("lane 5")), "{whole}");
+    // The schemas do not allow everything.
+    let mut without = screens[0].clone();
+    without["operations"][0].as_object_mut().expect("an operation").remove("dots");
+    assert!(!of_screen.is_valid(&without));
+    assert!(!of_fleet.is_valid(&without));
+    let said = say_to(&["validate", "-"], screen.as_bytes()).ended(0);
+    assert!(
+        said.out.contains("valid: a screen of sim:h100 with 1 operation: wrong, and a screen of sim:a100"),
+        "{}",
+        said.out
+    );
+    let said = say_to(&["validate", "-"], fleet.as_bytes()).ended(0);
+    assert!(said.out.contains("valid: a fleet of 2 machines"), "{}", said.out);
+}
+
+#[test]
+fn screens_and_fleets_that_contradict_themselves_are_refused_with_path_and_reason() {
+    let (screen, fleet) = screen_and_fleet();
+    let refused = |text: &str, change: &dyn Fn(&mut Value)| {
+        let mut value: Value = serde_json::from_str(text).unwrap();
+        change(&mut value);
+        say_to(&["validate", "-"], value.to_string().as_bytes()).ended(1).out
+    };
+    let said = refused(&screen, &|screens| screens[1]["verdict"] = json!("healthy"));
+    assert!(said.contains("[1].verdict: it is `healthy`, and the operations say `wrong`"), "{said}");
+    let said = refused(&screen, &|screens| screens[0]["operations"][0]["dots"] = json!(1));
+    assert!(said.contains("[0].operations[0].dots: it is 1, and units have 131072"), "{said}");
+    let said = refused(&screen, &|screens| screens[0]["operations"][0]["wrong"]["blocks"] = json!(1));
+    assert!(said.contains("[0].operations[0].wrong: it has 1 wrong block, and units have 32"), "{said}");
+    let said = refused(&screen, &|screens| screens[0]["seed"] = json!("one"));
+    assert!(said.contains("[0].seed: invalid type: string"), "{said}");
+    let said = refused(&screen, &|screens| screens[0]["schema"] = json!("mxprobe-screen/2.0"));
+    assert!(said.contains("this is version 2 of mxprobe-screen"), "{said}");
+    let said = refused(&fleet, &|fleet| fleet["nodes"] = json!(3));
+    assert!(said.contains("nodes: it is 3, and `members` has 2"), "{said}");
+    let said = refused(&fleet, &|fleet| fleet["kinds"][0]["devices"] = json!(7));
+    assert!(said.contains("kinds[0].devices: it is 7, and `members` has 1"), "{said}");
+    let said = refused(&fleet, &|fleet| {
+        let first = fleet["members"][0].clone();
+        fleet["members"].as_array_mut().expect("members").push(first);
+    });
+    assert!(said.contains("is there twice"), "{said}");
+}

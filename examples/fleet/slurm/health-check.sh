@@ -9,5 +9,5 @@ code=$?
 if [ "$code" -eq 1 ]; then
     "$SCONTROL" update NodeName="$node" State=DRAIN Reason="mxprobe: $(printf '%.200s' "$line")"
 fi
-# What could not be judged is in the log, and no reason to take the node away.
+# A screen that could not judge the node is in the log, and does not drain it.
 [ "$code" -ne 1 ]

@@ -6,7 +6,7 @@ use clap::Command;
 type Examples = (&'static str, [(&'static str, &'static str); 2]);
 
 /// Two example calls for each command, in the order of the help.
-const EXAMPLES: [Examples; 25] = [
+const EXAMPLES: [Examples; 26] = [
     (
         "mxprobe",
         [
@@ -175,6 +175,13 @@ const EXAMPLES: [Examples; 25] = [
         [
             ("mxprobe fleet reports/", "classes of equal behaviour, and the machines that deviate"),
             ("mxprobe fleet reports/ --since last.json --out now.json", "also what changed since the last time"),
+        ],
+    ),
+    (
+        "merge",
+        [
+            ("mxprobe merge 0.json 1.json 2.json --out all.json", "three shards as the report of one run"),
+            ("mxprobe merge 0.json 1.json --out all.json --model mine.toml", "shards of identify, and its model"),
         ],
     ),
     (

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use crate::Shard;
 use clap::{Args, ValueEnum};
 
 use super::{
@@ -98,8 +99,11 @@ pub(crate) struct Gemm {
     /// Number of timings of each method in `yardstick` and `throughput`
     #[arg(long, value_name = "COUNT", default_value_t = 7)]
     pub(crate) rounds: usize,
+    /// Compute one share of the points of `growth`, I of 0 to N-1, for `merge`
+    #[arg(long, value_name = "I/N", requires = "experiment")]
+    pub(crate) shard: Option<Shard>,
     /// Also plot an experiment
-    #[arg(long, value_name = "FILE.svg")]
+    #[arg(long, value_name = "FILE.svg", conflicts_with = "shard")]
     pub(crate) svg: Option<PathBuf>,
     /// Output format; rows are those of an experiment
     #[arg(long, value_enum, default_value_t = Format::Table)]

@@ -10,6 +10,7 @@ mod run;
 mod saved;
 mod screen;
 mod screening;
+mod sharding;
 mod tolerance;
 mod values;
 
@@ -30,6 +31,7 @@ pub(crate) use run::Run;
 pub(crate) use saved::{Compare, Explain, Fleet, Papers, Schema, SchemaOf, Site, Validate, View};
 pub(crate) use screen::{Screen, ScreenArguments};
 pub(crate) use screening::{ScreenFormat, Screening};
+pub(crate) use sharding::Merge;
 pub(crate) use tolerance::{Check, Tolerance, ToleranceUnit};
 
 /// Finds out how a matrix unit really computes, with the bits that prove it.
@@ -120,6 +122,11 @@ pub(crate) enum Command {
     /// Merge reports and screens of many machines: classes of equal behaviour, what deviates, what changed
     #[command(after_help = "Exit codes: 0 all alike and healthy; 1 a device deviates or is wrong; 2 usage or I/O")]
     Fleet(Fleet),
+    /// Merge the shards of one job (`--shard I/N`) into the report of one run
+    #[command(
+        after_help = "Exit codes: those of the command that made the shards; 2 if they are not all shards of one job, each once"
+    )]
+    Merge(Merge),
     /// Write web pages about all units, from models and saved reports: a matrix, one page per unit and one per format
     Site(Site),
     /// Recompute the numbers that papers on matrix units print, and explain each difference

@@ -3,6 +3,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use crate::{
+    Shard,
     identify::NanBits,
     proof::{algorithms::Algorithm, conditions::Exponents, properties::Property},
 };
@@ -51,6 +52,9 @@ pub(crate) struct Identify {
     /// Also write the JSON to a file; like the model file, it grows during the run
     #[arg(long, value_name = "FILE.json")]
     pub(crate) report: Option<PathBuf>,
+    /// Identify one share of the operations, I of 0 to N-1, for `merge`
+    #[arg(long, value_name = "I/N", requires = "report", conflicts_with_all = ["resume", "gemm"])]
+    pub(crate) shard: Option<Shard>,
     /// Continue an interrupted identification, from the file that `--report` wrote: ask what failed or is missing
     #[arg(long, value_name = "FILE.json", conflicts_with_all = ["op", "nan", "report", "seed"])]
     pub(crate) resume: Option<PathBuf>,
@@ -113,6 +117,9 @@ pub(crate) struct Verify {
     /// Also write the JSON to a file; it grows during the run
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
+    /// Compare one share of the dots of each operation, I of 0 to N-1, for `merge`
+    #[arg(long, value_name = "I/N", conflicts_with = "resume")]
+    pub(crate) shard: Option<Shard>,
     /// Continue an interrupted verification, from the file that `--out` wrote: ask what failed or is missing
     #[arg(long, value_name = "FILE", conflicts_with_all = ["model", "op", "nan", "count", "out", "seed"])]
     pub(crate) resume: Option<PathBuf>,

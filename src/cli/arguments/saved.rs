@@ -56,6 +56,9 @@ pub(crate) struct Fleet {
     /// Also write the JSON to a file
     #[arg(long, value_name = "FILE.json")]
     pub(crate) out: Option<PathBuf>,
+    /// Also write an SQLite database; only if mxprobe was built with the feature `sqlite`
+    #[arg(long, value_name = "FILE.db")]
+    pub(crate) sqlite: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -160,6 +163,10 @@ pub(crate) enum SchemaOf {
     Properties,
     /// The output of `distinguish --algorithm --format json`
     Algorithms,
+    /// The output of `screen --format json`
+    Screen,
+    /// The output of `fleet --format json`
+    Fleet,
     /// The output of `explain --format json`
     Explanation,
     /// The output of `papers --format json`
@@ -168,6 +175,6 @@ pub(crate) enum SchemaOf {
 
 #[derive(Debug, Args)]
 pub(crate) struct Validate {
-    /// A report, an array of reports, or a listing; `-` for standard input
+    /// A report, a screen or a file of `bench`, an array of one of them, a fleet or a listing; `-` for standard input
     pub(crate) file: PathBuf,
 }

@@ -2,6 +2,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
+use crate::Shard;
 use clap::{Args, ValueEnum};
 use mxprobe_api::Injection;
 
@@ -24,6 +25,12 @@ pub(crate) struct Screening {
     /// Total time to screen each device, over all operations: 10s, 500ms, 2m
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10s")]
     pub(crate) budget: Duration,
+    /// How often each unit goes over all blocks, instead of for a time: the same work whatever the speed
+    #[arg(long, value_name = "N", conflicts_with = "budget", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) passes: Option<u64>,
+    /// Screen one share of the devices, I of 0 to N-1, for `merge`
+    #[arg(long, value_name = "I/N")]
+    pub(crate) shard: Option<Shard>,
     /// Invert a bit of results, to check that it is noticed: bit=3[,lane=5][,core=1][,exponent=130][,every=1000000]
     #[arg(long, value_name = "WHAT", value_parser = injection)]
     pub(crate) error_inject: Option<Injection>,

@@ -55,7 +55,7 @@ impl ModelFile {
 }
 
 /// Returns the name of the file without its extension, restricted to the characters that a model's name may have.
-fn model_name(path: &Path) -> Result<String, Failure> {
+pub(crate) fn model_name(path: &Path) -> Result<String, Failure> {
     let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
     let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
     let name: String = stem.chars().map(plain).collect();

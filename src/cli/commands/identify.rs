@@ -1,4 +1,4 @@
-//! `identify`: the model of whatever computes.
+//! `identify`: recovers the model of a device.
 
 use std::{
     path::{Path, PathBuf},
@@ -61,7 +61,7 @@ pub(crate) fn identify(arguments: &Identify, screen: Screen) -> Outcome {
     let before_ns = report.time.duration_ns;
     let mut grows =
         Grows { format, list, screen, start: (Instant::now(), before_ns), out, saved, file, report, progress };
-    // So that a run that is interrupted at its first operation can be resumed.
+    // A run that is interrupted at its first operation can be resumed, too.
     grows.save()?;
     let ask = move |device: &dyn Device, id: &OperationId, progress: &dyn Fn(&str)| {
         identify_one(device, id, effort, progress)
@@ -83,16 +83,16 @@ pub(crate) fn identify(arguments: &Identify, screen: Screen) -> Outcome {
     Ok(code(&report))
 }
 
-/// Operations that are listed one by one without `-v`.
+/// The most operations that are listed without `-v`.
 const FEW: usize = 8;
 
-/// What is asked, and where answers go.
+/// The work of a run, and the files it writes.
 struct Job {
     target: Target,
     ids: Vec<OperationId>,
     /// The model file.
     out: PathBuf,
-    /// The JSON file.
+    /// The JSON file, if one is written.
     saved: Option<PathBuf>,
     report: IdentificationReport,
 }
@@ -102,7 +102,12 @@ fn new_job(arguments: &Identify) -> Result<Job, Failure> {
     let target = each::one_target(device, &Search::by(&arguments.inputs.reach, &arguments.op))?;
     let operations = each::operations(&arguments.op, &target)?;
     let ids: Vec<OperationId> = operations.iter().map(|operation| operation.id.clone()).collect();
-    let request = Request { out: Some(out.display().to_string()), ..Request::new(ids.clone(), arguments.inputs.seed) };
+    let request = Request {
+        shard: arguments.shard,
+        out: Some(out.display().to_string()),
+        ..Request::new(ids, arguments.inputs.seed)
+    };
+    let ids = request.own_operations().cloned().collect();
     let report = IdentificationReport {
         schema: IDENTIFICATION_SCHEMA.into(),
         tool: Tool::this(given()),
@@ -139,10 +144,10 @@ fn resumed_job(file: &Path, arguments: &Identify, screen: Screen) -> Result<Job,
 /// A report and a model file that are saved after every operation.
 struct Grows {
     format: Format,
-    /// Operations are shown one by one.
+    /// Whether each operation is shown when it is finished.
     list: bool,
     screen: Screen,
-    /// When this run began, and what those before it took.
+    /// The start of this run, and the nanoseconds of the runs that it continues.
     start: (Instant, u64),
     out: PathBuf,
     saved: Option<PathBuf>,
@@ -182,14 +187,15 @@ impl Listener<IdentifiedOperation> for Grows {
     }
 
     fn progress(&mut self, words: &str) {
-        // A session says the operation first, and then with two blanks before it what it does there.
+        // A session reports the operation first, then its steps, which are indented by two spaces.
         if let Some(step) = words.strip_prefix("  ") {
             self.progress.part(step, 0.0);
         }
     }
 }
 
-fn code(report: &IdentificationReport) -> u8 {
+/// The exit code of an identification.
+pub(super) fn code(report: &IdentificationReport) -> u8 {
     let any = |outcome| report.operations.iter().any(|operation| operation.outcome == outcome);
     if report.time.interrupted {
         INTERRUPTED

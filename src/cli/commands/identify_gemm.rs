@@ -253,7 +253,7 @@ struct UnexplainedRecord {
 
 impl ShapeRecord {
     fn of(id: &OperationId, found: &Result<GemmIdentification, String>, start: Instant) -> Self {
-        let duration_ns = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let duration_ns = crate::clock::elapsed_ns(start);
         let empty =
             |failed| Self { operation: id.clone(), parts: Vec::new(), failed, elements: 0, requests: 0, duration_ns };
         match found {

@@ -18,6 +18,7 @@ pub(super) mod invariance;
 pub(super) mod list;
 pub(super) mod manual;
 mod measured;
+pub(super) mod merge;
 pub(super) mod papers;
 mod recipes;
 pub(super) mod report;

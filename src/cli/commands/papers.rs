@@ -60,7 +60,7 @@ pub(super) fn computed(
         tool: Tool::this(given()),
         device: device.map(|(selector, _)| selector),
         papers: records,
-        duration_ns: u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX),
+        duration_ns: crate::clock::elapsed_ns(start),
     }))
 }
 

@@ -1,4 +1,4 @@
-//! `screen`: whether a device computes every bit as its model does, now, and where it does not.
+//! `screen`: compares every bit that devices compute now with their models, and locates wrong bits.
 
 use std::{
     fs,
@@ -12,9 +12,10 @@ use std::{
 };
 
 use crate::{
+    plain::counted,
     report::{
-        Health, Host, OperationRecord, Outcome as Ending, SCREEN_SCHEMA, ScreenReport, ScreenedOperation, Screens,
-        Time, Tool,
+        Health, Host, OperationRecord, Outcome as Ending, SCREEN_SCHEMA, ScreenReport, ScreenShard, ScreenedOperation,
+        Screens, Time, Tool,
     },
     screen::{self, Cache, Settings, screen_one},
 };
@@ -35,13 +36,13 @@ use crate::cli::{
     io::{interrupt::Interrupt, output, progress::Progress},
 };
 
-/// The exit code if a device could not be judged: nothing was compared, or some of it failed.
+/// The exit code if a device could not be judged: nothing was compared, or an operation failed.
 const UNKNOWN: u8 = USAGE;
 
-/// How long a request computes, at the most: a device that hangs is noticed after the time limit of a request.
+/// The longest time that one request computes. A device that hangs is noticed after the time limit of a request.
 const SLICE: Duration = Duration::from_secs(5);
 
-/// Screens devices.
+/// Screens devices one after the other.
 pub(crate) fn screen(arguments: &Screening, screen: Screen) -> Outcome {
     let interrupt = Interrupt::listen();
     let model = arguments.model.as_deref().map(models::load).transpose()?;
@@ -57,19 +58,13 @@ pub(crate) fn screen(arguments: &Screening, screen: Screen) -> Outcome {
     if !screen.quiet {
         plan.notes.iter().for_each(output::note);
     }
+    let (devices, shard) = own_devices(arguments, &plan.targets)?;
+    let context =
+        Context { arguments, screen, model: model.as_ref(), node: node.as_ref(), shard, interrupt: &interrupt };
     let mut reports = Vec::new();
     let mut interrupted = false;
-    for target in &plan.targets {
-        let asked: Vec<OperationRecord> =
-            select::operations(&arguments.op, &target.listed).into_iter().cloned().collect();
-        if asked.is_empty() && plan.targets.len() > 1 {
-            continue;
-        }
-        if asked.is_empty() {
-            return Err(select::no_operation(&arguments.op, &[&target.listed]));
-        }
-        let (report, stopped) =
-            one_device(arguments, screen, target, &asked, model.as_ref(), node.as_ref(), &interrupt)?;
+    for (target, asked) in devices {
+        let (report, stopped) = context.one_device(target, &asked)?;
         if let Some(path) = &arguments.log {
             append(path, &screen::log_line(&report))?;
         }
@@ -79,21 +74,51 @@ pub(crate) fn screen(arguments: &Screening, screen: Screen) -> Outcome {
             break;
         }
     }
-    if reports.is_empty() {
-        let listed: Vec<_> = plan.targets.iter().map(|target| &target.listed).collect();
-        return Err(select::no_operation(&arguments.op, &listed));
-    }
     if let Some(path) = &arguments.out {
         output::replace(path, &crate::report::Show::json(&Screens(&reports)))?;
     }
     show(arguments.format, &reports, screen)?;
-    let verdict = reports.iter().map(|report| report.verdict).max();
-    Ok(match verdict {
-        Some(Health::Wrong) => NO,
-        _ if interrupted => INTERRUPTED,
-        Some(Health::Healthy) => 0,
-        _ => UNKNOWN,
-    })
+    let verdict = reports.iter().map(|report| report.verdict).max().unwrap_or(Health::Unknown);
+    Ok(if interrupted && verdict != Health::Wrong { INTERRUPTED } else { code(verdict) })
+}
+
+/// The exit code of a verdict.
+pub(super) fn code(verdict: Health) -> u8 {
+    match verdict {
+        Health::Healthy => 0,
+        Health::Wrong => NO,
+        Health::Unknown => UNKNOWN,
+    }
+}
+
+/// Devices, each with the operations to screen.
+type Own<'a> = Vec<(&'a Target, Vec<OperationRecord>)>;
+
+/// The devices of this shard that have matching operations, and the shard with the number of all such devices.
+fn own_devices<'a>(arguments: &Screening, targets: &'a [Target]) -> Result<(Own<'a>, Option<ScreenShard>), Failure> {
+    let asked = |target: &Target| -> Vec<OperationRecord> {
+        select::operations(&arguments.op, &target.listed).into_iter().cloned().collect()
+    };
+    let mut devices: Own<'a> = targets.iter().map(|target| (target, asked(target))).collect();
+    devices.retain(|(_, asked)| !asked.is_empty());
+    if devices.is_empty() {
+        let listed: Vec<_> = targets.iter().map(|target| &target.listed).collect();
+        return Err(select::no_operation(&arguments.op, &listed));
+    }
+    let Some(shard) = arguments.shard else { return Ok((devices, None)) };
+    let all = devices.len() as u64;
+    if shard.index() >= all {
+        let reason = format!("`--shard {shard}` has no device: {} to screen", counted(all, "device"));
+        return Err(
+            Failure::usage(reason).help("shards of `screen` split its devices; use no more shards than devices")
+        );
+    }
+    let mut at = 0;
+    devices.retain(|_| {
+        at += 1;
+        shard.has(at - 1)
+    });
+    Ok((devices, Some(ScreenShard { shard, devices: all })))
 }
 
 fn show(format: ScreenFormat, reports: &[ScreenReport], screen: Screen) -> Outcome {
@@ -111,7 +136,7 @@ fn show(format: ScreenFormat, reports: &[ScreenReport], screen: Screen) -> Outco
     output::show(&Screens(reports), form, screen.unwrapped())
 }
 
-/// The name of this machine, if one is asked for.
+/// The name of this machine, if `--node` or `--host` asks for one.
 fn node(arguments: &Screening) -> Result<Option<String>, Failure> {
     if !arguments.host {
         return Ok(arguments.node.clone());
@@ -122,7 +147,7 @@ fn node(arguments: &Screening) -> Result<Option<String>, Failure> {
     Ok(Some(name.trim().to_owned()))
 }
 
-/// Appends a line, in one write, to a file that others may read and only its user may write.
+/// Appends a line in one write to a file that everyone may read and only its user may write.
 fn append(path: &Path, line: &str) -> Result<(), Failure> {
     let mut options = fs::OpenOptions::new();
     options.append(true).create(true);
@@ -132,71 +157,81 @@ fn append(path: &Path, line: &str) -> Result<(), Failure> {
     written.map_err(|error| Failure::usage(format!("`{}` cannot be written: {error}", path.display())))
 }
 
-/// Screens one device; also whether it was interrupted.
-fn one_device(
-    arguments: &Screening,
+/// The settings of all devices.
+struct Context<'a> {
+    arguments: &'a Screening,
     screen: Screen,
-    target: &Target,
-    asked: &[OperationRecord],
-    named: Option<&Model>,
-    node: Option<&String>,
-    interrupt: &Interrupt,
-) -> Result<(ScreenReport, bool), Failure> {
-    let start = Instant::now();
-    let limits = Limits::new(arguments.timeout, None, interrupt.clone());
-    let own = target.model()?;
-    let models: Vec<Option<Model>> = asked
-        .iter()
-        .map(|operation| {
-            let known = || own.clone().or_else(|| screen::model_of(&target.listed.device, operation).cloned());
-            let has = |model: &Model| model.operations.contains_key(&operation.id);
-            named.cloned().map_or_else(known, Some).filter(has)
-        })
-        .collect();
-    let ids: Vec<OperationId> = asked.iter().map(|operation| operation.id.clone()).collect();
-    let mut report = ScreenReport {
-        schema: SCREEN_SCHEMA.into(),
-        tool: Tool::this(without_node(given())),
-        time: Time::starting(),
-        host: Host::this(),
-        node: node.cloned(),
-        device: target.listed.device.clone(),
-        seed: arguments.seed,
-        injected: arguments.error_inject,
-        verdict: Health::Unknown,
-        operations: Vec::new(),
-    };
-    let isolation = Isolation { wanted: !arguments.devices.no_isolation, forward_stderr: screen.aloud };
-    let cache = match &arguments.cache {
-        _ if arguments.no_cache => None,
-        Some(folder) => Some(Cache::new(folder.clone())),
-        None => Cache::of_user(),
-    };
-    let slice = SLICE.min(arguments.timeout / 2);
-    let settings = Settings { seed: arguments.seed, cache, inject: arguments.error_inject, slice };
-    let share = Share::new(arguments.budget, start, models.iter().flatten().count());
-    let known: Known = ids.iter().cloned().zip(models).collect();
-    let of_thread = Arc::clone(&known);
-    let ask = move |device: &dyn Device, id: &OperationId, _: &dyn Fn(&str)| {
-        let model = of(&of_thread, id);
-        let found = screen_one(device, id, model, &settings, || share.next());
-        if model.is_some() {
-            share.is_done();
-        }
-        found
-    };
-    let mut progress = Progress::new(screen, ids.len());
-    progress.begin(each::steps(&target.selector, &ids));
-    let mut heard = Heard { report: &mut report, progress, models: &known };
-    let interrupted = each::each(reach(target, isolation, &limits), &ids, &limits, ask, &mut heard)?;
-    drop(heard);
-    report.time.interrupted = interrupted;
-    report.time.elapsed_since(start, 0);
-    report.verdict = report.judged();
-    Ok((report, interrupted))
+    /// The model that `--model` names.
+    model: Option<&'a Model>,
+    /// The name of this machine.
+    node: Option<&'a String>,
+    shard: Option<ScreenShard>,
+    interrupt: &'a Interrupt,
 }
 
-/// The arguments without the name of the machine: the report has it in its own place.
+impl Context<'_> {
+    /// Screens one device. Also returns whether it was interrupted.
+    fn one_device(&self, target: &Target, asked: &[OperationRecord]) -> Result<(ScreenReport, bool), Failure> {
+        let Self { arguments, screen, model: named, node, shard, interrupt } = *self;
+        let start = Instant::now();
+        let limits = Limits::new(arguments.timeout, None, interrupt.clone());
+        let own = target.model()?;
+        let models: Vec<Option<Model>> = asked
+            .iter()
+            .map(|operation| {
+                let known = || own.clone().or_else(|| screen::model_of(&target.listed.device, operation).cloned());
+                let has = |model: &Model| model.operations.contains_key(&operation.id);
+                named.cloned().map_or_else(known, Some).filter(has)
+            })
+            .collect();
+        let ids: Vec<OperationId> = asked.iter().map(|operation| operation.id.clone()).collect();
+        let mut report = ScreenReport {
+            schema: SCREEN_SCHEMA.into(),
+            tool: Tool::this(without_node(given())),
+            time: Time::starting(),
+            host: Host::this(),
+            node: node.cloned(),
+            device: target.listed.device.clone(),
+            shard,
+            seed: arguments.seed,
+            passes: arguments.passes,
+            injected: arguments.error_inject,
+            verdict: Health::Unknown,
+            operations: Vec::new(),
+        };
+        let isolation = Isolation { wanted: !arguments.devices.no_isolation, forward_stderr: screen.aloud };
+        let cache = match &arguments.cache {
+            _ if arguments.no_cache => None,
+            Some(folder) => Some(Cache::new(folder.clone())),
+            None => Cache::of_user(),
+        };
+        let slice = SLICE.min(arguments.timeout / 2);
+        let settings =
+            Settings { seed: arguments.seed, cache, inject: arguments.error_inject, slice, passes: arguments.passes };
+        let share = Share::new(arguments.budget, start, models.iter().flatten().count());
+        let known: Known = ids.iter().cloned().zip(models).collect();
+        let of_thread = Arc::clone(&known);
+        let ask = move |device: &dyn Device, id: &OperationId, _: &dyn Fn(&str)| {
+            let model = of(&of_thread, id);
+            let found = screen_one(device, id, model, &settings, || share.next());
+            if model.is_some() {
+                share.is_done();
+            }
+            found
+        };
+        let mut progress = Progress::new(screen, ids.len());
+        progress.begin(each::steps(&target.selector, &ids));
+        let mut heard = Heard { report: &mut report, progress, models: &known };
+        let interrupted = each::each(reach(target, isolation, &limits), &ids, &limits, ask, &mut heard)?;
+        drop(heard);
+        report.time.interrupted = interrupted;
+        report.time.elapsed_since(start, 0);
+        report.verdict = report.judged();
+        Ok((report, interrupted))
+    }
+}
+
+/// The arguments without the name of the machine, which the report has in a field of its own.
 fn without_node(arguments: Vec<String>) -> Vec<String> {
     let mut kept: Vec<String> = Vec::new();
     for argument in arguments {
@@ -211,11 +246,11 @@ fn without_node(arguments: Vec<String>) -> Vec<String> {
     kept
 }
 
-/// The time of a device, shared by the operations that are left.
+/// The rest of a device's time, shared by the operations that are left.
 #[derive(Clone)]
 struct Share {
     end: Instant,
-    /// Operations that are not done.
+    /// The number of operations that are not finished.
     left: Arc<AtomicUsize>,
 }
 
@@ -224,7 +259,7 @@ impl Share {
         Self { end: start + budget, left: Arc::new(AtomicUsize::new(operations)) }
     }
 
-    /// How long the operation in hand may compute.
+    /// How long the current operation may compute.
     fn next(&self) -> Duration {
         let left = u32::try_from(self.left.load(Ordering::Relaxed)).unwrap_or(u32::MAX);
         self.end.saturating_duration_since(Instant::now()) / left.max(1)
@@ -235,7 +270,7 @@ impl Share {
     }
 }
 
-/// Operations, and the model of each if one is known.
+/// Operations, each with its model if one is known.
 type Known = Arc<[(OperationId, Option<Model>)]>;
 
 fn of<'a>(known: &'a Known, id: &OperationId) -> Option<&'a Model> {

@@ -1,11 +1,11 @@
-//! `schema` and `validate`.
+//! `schema` prints JSON Schemas, and `validate` checks saved documents.
 
 use crate::glossary::explanation_schema;
 use crate::plain;
 use crate::report::{
     algorithms_schema, bench_comparison_schema, bench_schema, check, classes_schema, comparison_schema,
-    distinction_schema, growth_comparison_schema, growth_schema, identification_schema, list_schema, papers_schema,
-    properties_schema, schema as report_schema, verification_schema,
+    distinction_schema, fleet_schema, growth_comparison_schema, growth_schema, identification_schema, list_schema,
+    papers_schema, properties_schema, schema as report_schema, screen_schema, verification_schema,
 };
 
 use crate::cli::{
@@ -30,12 +30,14 @@ pub(crate) fn schema(arguments: &Schema) -> Outcome {
         SchemaOf::Classes => classes_schema(),
         SchemaOf::Algorithms => algorithms_schema(),
         SchemaOf::Properties => properties_schema(),
+        SchemaOf::Screen => screen_schema(),
+        SchemaOf::Fleet => fleet_schema(),
         SchemaOf::Explanation => explanation_schema(),
         SchemaOf::Papers => papers_schema(),
     })
 }
 
-/// Checks a saved report: 0 if it is valid, 1 if it is not.
+/// Checks a saved document. The exit code is 0 if it is valid, 1 if it is not.
 pub(crate) fn validate(arguments: &Validate, screen: Screen) -> Outcome {
     let text = input::read(&arguments.file)?;
     let name = arguments.file.display();

@@ -1,4 +1,4 @@
-//! `verify`: a device against a model, bit for bit.
+//! `verify`: compares a device with a model, bit for bit.
 
 use std::{
     path::{Path, PathBuf},
@@ -55,9 +55,10 @@ pub(crate) fn verify(arguments: &Verify, screen: Screen) -> Outcome {
     let format = inputs.format;
     let before_ns = report.time.duration_ns;
     let compared = Arc::new(AtomicU64::new(0));
-    let of = (compared.clone(), comparison.count);
+    let of =
+        (compared.clone(), comparison.shard.map_or(comparison.count, |shard| comparison.count.div_ceil(shard.of())));
     let mut grows = Grows { format, list, screen, start: (Instant::now(), before_ns), saved, report, progress, of };
-    // So that a run that is interrupted at its first operation can be resumed.
+    // A run that is interrupted at its first operation can be resumed, too.
     grows.save()?;
     let ask = move |device: &dyn Device, id: &OperationId, progress: &dyn Fn(&str)| {
         verify_one(device, id, &model, comparison, &|dots| {
@@ -79,27 +80,30 @@ pub(crate) fn verify(arguments: &Verify, screen: Screen) -> Outcome {
         }
         format => output::show(&report, format, screen)?,
     };
-    Ok(if interrupted {
-        INTERRUPTED
-    } else if report.operations.iter().any(|operation| operation.mismatches > 0) {
+    Ok(if interrupted { INTERRUPTED } else { code(&report) })
+}
+
+/// The exit code of a finished verification.
+pub(super) fn code(report: &VerificationReport) -> u8 {
+    if report.operations.iter().any(|operation| operation.mismatches > 0) {
         NO
     } else if report.operations.iter().any(|operation| operation.failed.is_some()) {
         INCOMPLETE
     } else {
         0
-    })
+    }
 }
 
-/// Operations that are listed one by one without `-v`.
+/// The most operations that are listed without `-v`.
 const FEW: usize = 8;
 
-/// What is asked, and where answers go.
+/// The work of a run, and the files it writes.
 struct Job {
     target: Target,
     ids: Vec<OperationId>,
     model: Model,
     comparison: Comparison,
-    /// The JSON file.
+    /// The JSON file, if one is written.
     saved: Option<PathBuf>,
     report: VerificationReport,
 }
@@ -111,8 +115,10 @@ fn new_job(arguments: &Verify) -> Result<Job, Failure> {
     let device = arguments.device.as_deref().unwrap_or_default();
     let target = each::one_target(device, &Search::by(&inputs.reach, &arguments.op))?;
     let ids = common(arguments, &target, &model)?;
-    let comparison = Comparison { count: arguments.count, seed: inputs.seed, nan: arguments.nan };
+    let comparison =
+        Comparison { count: arguments.count, seed: inputs.seed, nan: arguments.nan, shard: arguments.shard };
     let request = Request {
+        shard: arguments.shard,
         count: Some(arguments.count),
         model_sha256: Some(Request::digest(&model.to_toml())),
         ..Request::new(ids.clone(), inputs.seed)
@@ -145,7 +151,8 @@ fn resumed_job(file: &Path, arguments: &Verify, screen: Screen) -> Result<Job, F
     }
     let count = request.and_then(|request| request.count).unwrap_or(arguments.count);
     let seed = request.map_or(arguments.inputs.seed, |request| request.seed);
-    let comparison = Comparison { count, seed, nan: report.nan };
+    let shard = request.and_then(|request| request.shard);
+    let comparison = Comparison { count, seed, nan: report.nan, shard };
     let device = arguments.device.as_deref();
     let target = resumed::target(file, &report.device, device, &arguments.inputs.reach, &mut ids)?;
     if ids.is_empty() {
@@ -160,15 +167,15 @@ fn resumed_job(file: &Path, arguments: &Verify, screen: Screen) -> Result<Job, F
 /// A report that is saved after every operation.
 struct Grows {
     format: Format,
-    /// Operations are shown one by one.
+    /// Whether each operation is shown when it is finished.
     list: bool,
     screen: Screen,
-    /// When this run began, and what those before it took.
+    /// The start of this run, and the nanoseconds of the runs that it continues.
     start: (Instant, u64),
     saved: Option<PathBuf>,
     report: VerificationReport,
     progress: Progress,
-    /// Dots of the operation in hand that were compared, and how many are.
+    /// The dots of the current operation that were compared so far, and their number in the end.
     of: (Arc<AtomicU64>, u64),
 }
 
@@ -205,7 +212,7 @@ impl Listener<VerifiedOperation> for Grows {
     }
 }
 
-/// The operations that are asked for, and that the device and the model have; without `--op` whatever both have.
+/// The requested operations that the device and the model have; without `--op`, all that both have.
 fn common(arguments: &Verify, target: &Target, model: &Model) -> Result<Vec<OperationId>, Failure> {
     let asked = each::operations(&arguments.op, target)?;
     let both: Vec<OperationId> = asked

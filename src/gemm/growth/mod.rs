@@ -3,6 +3,7 @@
 mod blame;
 mod cause;
 mod fit;
+mod merge;
 mod record;
 
 use std::{collections::BTreeMap, ops::ControlFlow};
@@ -17,9 +18,11 @@ use super::{
     reference::{Errors, Reference},
     unit::Lengths,
 };
+use crate::shard::Shard;
 use blame::name_the_cause;
 pub use cause::Cause;
 pub use fit::{Fit, Fits};
+pub use merge::merge;
 pub use record::{Bounds, Curve, Drawn, Growth, Interval, Point};
 
 /// A way to multiply that is drawn as a curve.
@@ -57,6 +60,8 @@ pub struct Experiment {
     pub seed: u32,
     /// The words that each element is a sum of, if any.
     pub drawn: Option<Drawn>,
+    /// The share of the points that is computed; all, if it is `None`.
+    pub shard: Option<Shard>,
 }
 
 /// The progress of [`grow`].
@@ -83,7 +88,8 @@ const M: usize = 16;
 /// Computes products of 16×n by n×16 matrices of f32 values for every n, with every variant, on both intervals.
 ///
 /// `unit` opens the unit of an operation. With `model`, the variant `blame` is computed again with one part of the
-/// model changed at a time, and the growth is attributed to the parts without which it ends. `said` receives the
+/// model changed at a time, and the growth is attributed to the parts without which it ends; for shards, [`merge()`]
+/// does that. `said` receives the
 /// results so far after each point; if it returns `Break`, nothing more is computed, and no cause is named.
 ///
 /// # Errors
@@ -94,11 +100,13 @@ pub fn grow(
     blame: Option<(&Model, &Variant)>,
     said: &mut dyn FnMut(Step<'_>) -> ControlFlow<()>,
 ) -> Result<Growth, Error> {
-    let Experiment { lengths, variants, seed, drawn } = experiment;
+    let Experiment { lengths, variants, seed, drawn, shard } = experiment;
     let mut growth = Growth::new(M as u64, *seed, *drawn);
     let what_ifs = if blame.is_some() { Cause::ALL.len() } else { 0 };
     let short = lengths.iter().filter(|n| **n <= LONGEST_WHAT_IF).count();
-    let (mut done, total) = (0, 2 * (lengths.len() * variants.len() + short * what_ifs));
+    let all = 2 * (lengths.len() * variants.len() + short * what_ifs);
+    let (mut done, mut next) = (0, 0);
+    let total = shard.map_or(all, |shard| usize::try_from(shard.count(all as u64)).unwrap_or(all));
     for interval in [Interval::Positive, Interval::Centred] {
         let mut curves: Vec<Curve> = variants.iter().map(|variant| curve(variant, None, interval)).collect();
         if let Some((_, variant)) = blame {
@@ -129,6 +137,15 @@ pub fn grow(
         let first = growth.curves.len();
         growth.curves.extend(curves);
         for &n in lengths {
+            let mut of_shard = |_: &usize| {
+                next += 1;
+                shard.is_none_or(|shard| shard.has(next - 1))
+            };
+            let is_computed = |at: &usize| growth.curves[first + at].what_if.is_none() || n <= LONGEST_WHAT_IF;
+            let own: Vec<usize> = (0..units.len()).filter(is_computed).filter(&mut of_shard).collect();
+            if own.is_empty() {
+                continue;
+            }
             let (low, high) = interval.ends();
             let mut uniform = Uniform::new(*seed);
             let mut a = uniform.matrix(M, n, low, high, true);
@@ -140,11 +157,8 @@ pub fn grow(
             let split = in_words(&a, &b, variants);
             let mut magnitudes = Magnitudes::new(&a, &b);
             let lengths = Lengths { m: M, n: M, k: n };
-            for at in 0..units.len() {
+            for at in own {
                 let variant = variant_of(at);
-                if growth.curves[first + at].what_if.is_some() && n > LONGEST_WHAT_IF {
-                    continue;
-                }
                 let errors = match &units[at] {
                     Some(unit) => {
                         let start = Elements::zeros(unit.id().c, M * M);
@@ -166,7 +180,7 @@ pub fn grow(
             }
         }
     }
-    if let Some((_, variant)) = blame {
+    if let Some((_, variant)) = blame.filter(|_| shard.is_none()) {
         growth.cause = Some(name_the_cause(&growth.curves, &variant.name));
     }
     Ok(growth)
@@ -295,7 +309,7 @@ mod tests {
     }
 
     fn experiment(lengths: &[usize], variant: &Variant) -> Experiment {
-        Experiment { lengths: lengths.into(), variants: vec![variant.clone()], seed: 1, drawn: None }
+        Experiment { lengths: lengths.into(), variants: vec![variant.clone()], seed: 1, drawn: None, shard: None }
     }
 
     /// The model and the bound of each curve at n = 64.

@@ -8,7 +8,9 @@ use serde_json::Value;
 
 use super::{
     finding::{EvidenceRecord, FindingRecord, OperationReport},
+    fleet::{FLEET_SCHEMA, FleetReport},
     report::{LIST_SCHEMA, Listing, Report, SCHEMA},
+    screening::{SCREEN_SCHEMA, ScreenReport},
     throughput::{BENCH_SCHEMA, BenchReport},
     unique::Unique,
 };
@@ -61,8 +63,23 @@ pub fn read_as<T: DeserializeOwned>(text: &str, wanted: &str) -> Result<T, Probl
 /// All problems, in the order of the text.
 pub fn check(text: &str) -> Result<String, Vec<Problem>> {
     let value = parse(text).map_err(|found| vec![found])?;
-    if first_schema(&value).is_some_and(|schema| schema.split('/').next() == BENCH_SCHEMA.split('/').next()) {
-        return check_throughput(value);
+    if first_schema(&value).is_some_and(|schema| is_named(schema, BENCH_SCHEMA)) {
+        let problems = BenchReport::problems;
+        return check_all(value, BENCH_SCHEMA, problems, |report| {
+            let operations = counted(report.operations.len(), "operation");
+            format!("the throughput of {operations} of {}", report.device.selector)
+        });
+    }
+    if first_schema(&value).is_some_and(|schema| is_named(schema, SCREEN_SCHEMA)) {
+        return check_all(value, SCREEN_SCHEMA, ScreenReport::problems, |screen| {
+            let operations = counted(screen.operations.len(), "operation");
+            format!("a screen of {} with {operations}: {}", screen.device.selector, screen.verdict)
+        });
+    }
+    if first_schema(&value).is_some_and(|schema| is_named(schema, FLEET_SCHEMA)) {
+        return check_all(value, FLEET_SCHEMA, FleetReport::problems, |fleet| {
+            format!("a fleet of {}", counted(fleet.nodes, "machine"))
+        });
     }
     if let Some(LIST) = value.get("schema").and_then(Value::as_str).and_then(|schema| schema.split('/').next()) {
         let listing: Listing = read(value, LIST_SCHEMA).map_err(|found| vec![found])?;
@@ -91,8 +108,18 @@ pub fn check(text: &str) -> Result<String, Vec<Problem>> {
 
 const LIST: &str = "mxprobe-list";
 
-/// Checks throughput measurements, one or an array.
-fn check_throughput(value: Value) -> Result<String, Vec<Problem>> {
+/// Whether a schema has the name of another, whatever its version.
+fn is_named(schema: &str, wanted: &str) -> bool {
+    schema.split('/').next() == wanted.split('/').next()
+}
+
+/// Checks one document of a schema, or an array of them, with paths and reasons of its own problems.
+fn check_all<T: DeserializeOwned>(
+    value: Value,
+    wanted: &str,
+    problems_of: impl Fn(&T) -> Vec<(String, String)>,
+    say: impl Fn(&T) -> String,
+) -> Result<String, Vec<Problem>> {
     let values = match value {
         Value::Array(values) => values,
         value => vec![value],
@@ -101,12 +128,11 @@ fn check_throughput(value: Value) -> Result<String, Vec<Problem>> {
     let (mut problems, mut said) = (Vec::new(), Vec::new());
     for (at, value) in values.into_iter().enumerate() {
         let prefix = if is_one { String::new() } else { format!("[{at}]") };
-        match read::<BenchReport>(value, BENCH_SCHEMA) {
+        match read::<T>(value, wanted) {
             Ok(report) => {
-                let found = report.problems().into_iter().map(|(path, reason)| problem(path, reason));
+                let found = problems_of(&report).into_iter().map(|(path, reason)| problem(path, reason));
                 problems.extend(found.map(|found| within(&prefix, found)));
-                let operations = counted(report.operations.len(), "operation");
-                said.push(format!("the throughput of {operations} of {}", report.device.selector));
+                said.push(say(&report));
             }
             Err(found) => problems.push(within(&prefix, found)),
         }
@@ -119,6 +145,8 @@ fn check_throughput(value: Value) -> Result<String, Vec<Problem>> {
 pub fn kind_of_schema(schema: &str) -> Option<&'static str> {
     Some(match schema.split('/').next()? {
         "mxprobe-report" => "a report",
+        "mxprobe-screen" => "a screen",
+        "mxprobe-fleet" => "a fleet",
         "mxprobe-bench" => "a bench file",
         "mxprobe-growth" => "a growth file",
         "mxprobe-list" => "a listing",

@@ -1,25 +1,28 @@
-//! What reports and screens of many machines say together.
+//! The merged reports and screens of many machines.
 
+use std::collections::BTreeSet;
+
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{provenance::Tool, screening::Health};
 
 /// The version of the format of fleets.
-pub const FLEET_SCHEMA: &str = "mxprobe-fleet/1";
+pub const FLEET_SCHEMA: &str = "mxprobe-fleet/1.0";
 
-/// What a later fleet is compared with.
+/// The part of an earlier fleet that a later one is compared with.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct EarlierFleet {
     /// [`FLEET_SCHEMA`].
     pub schema: String,
     /// When it was merged.
     pub time: String,
-    /// Device by device.
+    /// The devices.
     pub members: Vec<Member>,
 }
 
-/// Machines, and what their devices do.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// Machines and the behaviour of their devices.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FleetReport {
     /// [`FLEET_SCHEMA`].
     pub schema: String,
@@ -27,100 +30,100 @@ pub struct FleetReport {
     pub tool: Tool,
     /// When it was merged, RFC 3339, UTC.
     pub time: String,
-    /// Reports that were read, of every time.
+    /// The number of reports that were read.
     pub reports: u64,
-    /// Screens that were read.
+    /// The number of screens that were read.
     pub screens: u64,
-    /// Machines.
+    /// The number of machines.
     pub nodes: u64,
     /// Kinds of devices, the most frequent first.
     pub kinds: Vec<FleetKind>,
-    /// Devices that were wrong or could not be judged when they were screened last.
+    /// Devices whose last screen found wrong bits or could not judge them.
     pub unhealthy: Vec<Unhealthy>,
-    /// What differs from the earlier fleet, if one was given.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// The changes since the earlier fleet, if one was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<Drift>,
-    /// Files that are neither reports nor screens, and why.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    /// Files that are neither reports nor screens, each with the reason.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skipped: Vec<SkippedFile>,
-    /// Device by device, the last report and the last screen of each.
+    /// The devices, with the last report and the last screen of each.
     pub members: Vec<Member>,
 }
 
 /// Devices of one kind: the same backend and fingerprint.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FleetKind {
     /// The backend.
     pub backend: String,
-    /// The name for programs.
+    /// The fingerprint.
     pub fingerprint: String,
-    /// Names for people.
+    /// The names of the devices.
     pub names: Vec<String>,
-    /// Devices of this kind.
+    /// The number of devices of this kind.
     pub devices: u64,
-    /// Classes of devices that answered every question alike, the largest first.
+    /// Classes of devices with the same answers, the largest first.
     pub classes: Vec<FleetClass>,
     /// Drivers, the most frequent first.
     pub drivers: Vec<Counted>,
 }
 
-/// Devices that behave alike.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// Devices with the same answers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FleetClass {
-    /// The beginning of the SHA-256 of all answers.
+    /// The first letters of the SHA-256 of all answers.
     pub class: String,
-    /// How many devices.
+    /// The number of devices.
     pub devices: u64,
-    /// Their machines, in order; the largest class has the first ones only.
+    /// Their machines, sorted; only the first ones for the largest class.
     pub nodes: Vec<String>,
     /// Their drivers.
     pub drivers: Vec<Counted>,
-    /// In what they differ from the largest class.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    /// The answers that differ from those of the largest class.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub differs: Vec<FleetDifference>,
 }
 
-/// A name, and how often it occurs.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// A name with its number of occurrences.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Counted {
     /// The name.
     pub name: String,
-    /// How often.
+    /// The number of occurrences.
     pub count: u64,
 }
 
-/// A question that is answered in two ways.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// A question with two different answers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FleetDifference {
     /// The operation.
     pub operation: String,
     /// The probe.
     pub probe: String,
     /// The answer of the largest class; absent if it has none.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usual: Option<String>,
     /// The answer of this class.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub here: Option<String>,
 }
 
 /// A device that is not healthy.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Unhealthy {
     /// The machine.
     pub node: String,
     /// The device.
     pub selector: String,
-    /// What the last screen says.
+    /// The verdict of the last screen.
     pub verdict: Health,
-    /// When that screen began.
+    /// The start of that screen, RFC 3339, UTC.
     pub start: String,
-    /// What is wrong, operation by operation.
+    /// The faults or failures, one an operation.
     pub what: Vec<String>,
 }
 
 /// A device of a machine.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Member {
     /// The machine.
     pub node: String,
@@ -128,12 +131,12 @@ pub struct Member {
     pub selector: String,
     /// Its backend.
     pub backend: String,
-    /// Its name for programs.
+    /// Its fingerprint.
     pub fingerprint: String,
     /// Its driver, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub driver: Option<String>,
-    /// The class of its last report; absent if there is only a screen.
+    /// The class of its last report; absent without a report.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub class: Option<String>,
     /// The verdict of its last screen.
@@ -141,21 +144,21 @@ pub struct Member {
     pub verdict: Option<Health>,
 }
 
-/// What differs from an earlier fleet.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+/// The changes since an earlier fleet.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Drift {
-    /// When the earlier one was merged.
+    /// The time at which the earlier fleet was merged.
     pub time: String,
-    /// Devices that were not there.
+    /// Devices that the earlier fleet does not have.
     pub new: Vec<String>,
-    /// Devices that are not there any more.
+    /// Devices that only the earlier fleet has.
     pub gone: Vec<String>,
     /// Devices that changed.
     pub changed: Vec<Change>,
 }
 
 /// A device that changed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Change {
     /// The machine.
     pub node: String,
@@ -163,17 +166,51 @@ pub struct Change {
     pub selector: String,
     /// `behaviour`, `driver`, `verdict` or `kind`.
     pub what: String,
-    /// Before.
+    /// The earlier value.
     pub before: String,
-    /// Now.
+    /// The value now.
     pub now: String,
 }
 
-/// A file that was not used.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// A file that was ignored.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SkippedFile {
-    /// Where it is.
+    /// Its path.
     pub path: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
+}
+
+impl FleetReport {
+    /// Contradictions in a saved fleet: paths in its JSON, each with what is wrong there.
+    #[must_use]
+    pub fn problems(&self) -> Vec<(String, String)> {
+        let mut problems = Vec::new();
+        let nodes: BTreeSet<&str> = self.members.iter().map(|member| member.node.as_str()).collect();
+        if nodes.len() as u64 != self.nodes {
+            problems.push(("nodes".to_owned(), format!("it is {}, and `members` has {}", self.nodes, nodes.len())));
+        }
+        let mut places = BTreeSet::new();
+        for (at, member) in self.members.iter().enumerate() {
+            if !places.insert((&member.node, &member.selector)) {
+                let reason = format!("`{}` of `{}` is there twice", member.selector, member.node);
+                problems.push((format!("members[{at}]"), reason));
+            }
+        }
+        for (at, kind) in self.kinds.iter().enumerate() {
+            let is_of = |member: &&Member| member.backend == kind.backend && member.fingerprint == kind.fingerprint;
+            let members = self.members.iter().filter(is_of).count() as u64;
+            if members != kind.devices {
+                let reason = format!("it is {}, and `members` has {members}", kind.devices);
+                problems.push((format!("kinds[{at}].devices"), reason));
+            }
+        }
+        problems
+    }
+}
+
+/// The JSON Schema of fleets.
+#[must_use]
+pub fn fleet_schema() -> serde_json::Value {
+    schemars::schema_for!(FleetReport).to_value()
 }

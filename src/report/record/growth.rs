@@ -4,10 +4,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{DeviceRecord, Host, Time, Tool};
-use crate::gemm::Growth;
+use crate::{gemm::Growth, shard::Shard};
 
 /// The schema version of an experiment on the growth of errors.
-pub const GROWTH_SCHEMA: &str = "mxprobe-growth/1.1";
+pub const GROWTH_SCHEMA: &str = "mxprobe-growth/1.2";
 
 /// How the errors of one device grow with the length of sums.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -22,6 +22,10 @@ pub struct GrowthReport {
     pub host: Host,
     /// The device.
     pub device: DeviceRecord,
+    /// The share of the points that was computed, `I/N`; absent if it is all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub shard: Option<Shard>,
     /// The results; their fields are fields of the report.
     #[serde(flatten)]
     pub growth: Growth,

@@ -8,9 +8,9 @@ use super::{DeviceRecord, Host, Resumption, Time, Tool, finding::EvidenceRecord,
 use crate::nan_bits::NanBits;
 
 /// The schema version of an identification.
-pub const IDENTIFICATION_SCHEMA: &str = "mxprobe-identification/1.2";
+pub const IDENTIFICATION_SCHEMA: &str = "mxprobe-identification/1.3";
 /// The schema version of a verification.
-pub const VERIFICATION_SCHEMA: &str = "mxprobe-verification/1.2";
+pub const VERIFICATION_SCHEMA: &str = "mxprobe-verification/1.3";
 
 /// The results of `identify` for one device.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -147,11 +147,30 @@ pub struct VerifiedOperation {
     /// The first mismatches, simplified; the rivals are the model's results.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<EvidenceRecord>,
+    /// Of a shard, the blocks of dots in which something differs, ascending, from which `merge` counts as one run does.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub blocks: Vec<BlockRecord>,
     /// Why the comparison did not finish.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,
     /// The duration.
     pub duration_ns: u64,
+}
+
+/// A block of dots in which something differs from the model.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct BlockRecord {
+    /// Which block of the operation, from 0.
+    pub block: u64,
+    /// Dots whose bits differ.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub mismatches: u64,
+    /// Dots that are NaN of other bits than the model's and count as the same.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub other_nan: u64,
+    /// The first mismatches of the block, made simple.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub evidence: Vec<EvidenceRecord>,
 }
 
 impl VerifiedOperation {

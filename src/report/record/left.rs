@@ -58,7 +58,10 @@ impl IdentificationReport {
     /// Returns the operations that are missing, failed or were skipped; `None` if the report has no request.
     #[must_use]
     pub fn unfinished(&self) -> Option<Vec<&OperationId>> {
-        unfinished(self.request.as_ref(), &self.operations)
+        let mut left = unfinished(self.request.as_ref(), &self.operations)?;
+        let request = self.request.as_ref()?;
+        left.retain(|id| request.own_operations().any(|own| own == *id));
+        Some(left)
     }
 
     /// Adds the results of an operation, replacing an earlier entry.
@@ -91,6 +94,7 @@ mod tests {
             mismatches: 0,
             other_nan: 0,
             evidence: Vec::new(),
+            blocks: Vec::new(),
             failed: failed.map(str::to_owned),
             duration_ns: 0,
         }

@@ -1,6 +1,7 @@
 //! Reports: their types, their provenance, and the check of a saved one.
 
 mod algorithms;
+mod called;
 pub mod check;
 mod classes;
 mod comparison;
@@ -35,12 +36,12 @@ pub use distinction::{
 pub use finding::{EvidenceRecord, FindingRecord, OperationRecord, OperationReport, RivalRecord};
 pub use fleet::{
     Change, Counted, Drift, EarlierFleet, FLEET_SCHEMA, FleetClass, FleetDifference, FleetKind, FleetReport, Member,
-    SkippedFile, Unhealthy,
+    SkippedFile, Unhealthy, fleet_schema,
 };
 pub use growth::{GROWTH_SCHEMA, GrowthReport, growth_schema};
 pub use identification::{
-    IDENTIFICATION_SCHEMA, IdentificationOutcome, IdentificationReport, IdentifiedOperation, VERIFICATION_SCHEMA,
-    VerificationReport, VerifiedOperation, identification_schema, verification_schema,
+    BlockRecord, IDENTIFICATION_SCHEMA, IdentificationOutcome, IdentificationReport, IdentifiedOperation,
+    VERIFICATION_SCHEMA, VerificationReport, VerifiedOperation, identification_schema, verification_schema,
 };
 pub use measured::{
     AloneRate, BENCH_COMPARISON_SCHEMA, BenchComparison, ComparedCurve, ComparedRate, GROWTH_COMPARISON_SCHEMA,
@@ -57,7 +58,8 @@ pub use report::{
 };
 pub use request::Request;
 pub use screening::{
-    Again, Health, SCREEN_SCHEMA, ScreenReport, ScreenedOperation, ScreenedUnit, Tally, WrongRecord, WrongWord,
+    Again, Health, SCREEN_SCHEMA, ScreenReport, ScreenShard, ScreenedOperation, ScreenedUnit, Tally, WrongRecord,
+    WrongWord, screen_schema,
 };
 pub use summary::{AtOnce, BitsKept, Notable, Summary, SummaryRow, Unit};
 pub use throughput::{

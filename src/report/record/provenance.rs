@@ -6,6 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use crate::clock;
+
 /// The program that made a report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Tool {
@@ -106,17 +108,15 @@ impl Time {
     /// Sets the end to now, and the duration to the time since `start` plus the `before_ns` of earlier parts of the
     /// run.
     pub fn elapsed_since(&mut self, start: Instant, before_ns: u64) {
-        let since_ns = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        self.duration_ns = before_ns.saturating_add(since_ns);
+        self.duration_ns = before_ns.saturating_add(clock::elapsed_ns(start));
         self.end = Some(now());
     }
 }
 
-/// Returns the current time, as RFC 3339 to the second in UTC.
+/// Returns the current time, or the one that `SOURCE_DATE_EPOCH` fixes, as RFC 3339 to the second in UTC.
 #[must_use]
 pub fn now() -> String {
-    let now = jiff::Timestamp::now();
-    jiff::Timestamp::from_second(now.as_second()).unwrap_or(now).to_string()
+    clock::now()
 }
 
 /// The machine on which a report was made, as far as it matters for results.
@@ -147,7 +147,7 @@ pub struct Host {
 
 /// The environment variables that a report includes if they are set. A list of whole names, since others with the same
 /// prefix may hold secrets.
-const VARIABLES: [&str; 40] = [
+const VARIABLES: [&str; 41] = [
     "ACO_DEBUG",
     "ANV_DEBUG",
     "CUDA_CACHE_DISABLE",
@@ -178,6 +178,7 @@ const VARIABLES: [&str; 40] = [
     "RADV_FORCE_FAMILY",
     "RADV_PERFTEST",
     "RADV_TEX_ANISO",
+    clock::VARIABLE,
     "VK_ADD_DRIVER_FILES",
     "VK_DRIVER_FILES",
     "VK_ICD_FILENAMES",
@@ -260,7 +261,7 @@ fn environment(variable: impl Fn(&str) -> Option<String>) -> BTreeMap<String, St
 }
 
 /// Shortens every path in a text to its last part.
-fn without_directories(text: &str) -> String {
+pub(super) fn without_directories(text: &str) -> String {
     let shown = |part: &str| match part.rfind(['/', '\\']) {
         Some(at) => format!("…{}", &part[at..]),
         None => part.to_owned(),

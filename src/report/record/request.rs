@@ -5,6 +5,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use crate::shard::Shard;
+
 /// The request of `identify` or `verify`, so that `--resume` continues with the same operations and inputs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Request {
@@ -13,6 +15,10 @@ pub struct Request {
     pub operations: Vec<OperationId>,
     /// The seed of the inputs.
     pub seed: u64,
+    /// The share of the work that was asked for, `I/N`; absent if it is all of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub shard: Option<Shard>,
     /// `verify`: minimum number of dots of each operation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
@@ -27,7 +33,20 @@ pub struct Request {
 impl Request {
     /// Builds a request from operations and the seed of their inputs.
     pub fn new(operations: impl IntoIterator<Item = OperationId>, seed: u64) -> Self {
-        Self { operations: operations.into_iter().collect(), seed, count: None, model_sha256: None, out: None }
+        Self {
+            operations: operations.into_iter().collect(),
+            seed,
+            shard: None,
+            count: None,
+            model_sha256: None,
+            out: None,
+        }
+    }
+
+    /// The operations of this share of an identification, whose shards take turns; all, if it is not a share.
+    pub fn own_operations(&self) -> impl Iterator<Item = &OperationId> {
+        let has = |at: usize| self.shard.is_none_or(|shard| shard.has(at as u64));
+        self.operations.iter().enumerate().filter(move |(at, _)| has(*at)).map(|(_, id)| id)
     }
 
     /// Returns the SHA-256 of a text, in hexadecimal.

@@ -1,54 +1,73 @@
-//! What `screen` found of a device.
+//! The report of `screen`, one a device.
 
-use std::fmt;
+use std::{collections::BTreeSet, fmt};
 
 use mxprobe_api::{Injection, OperationId};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
     provenance::{Host, Time, Tool},
     report::DeviceRecord,
 };
+use crate::{plain::counted, shard::Shard};
 
 /// The version of the format of screens.
-pub const SCREEN_SCHEMA: &str = "mxprobe-screen/1";
+pub const SCREEN_SCHEMA: &str = "mxprobe-screen/1.0";
 
-/// What was found of a device, in one screen.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// The screen of one device.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ScreenReport {
     /// [`SCREEN_SCHEMA`].
     pub schema: String,
     /// The program.
     pub tool: Tool,
-    /// When.
+    /// The time of the screen.
     pub time: Time,
     /// The machine, without its name.
     pub host: Host,
     /// The name of the machine, if one was asked for.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
     /// The device.
     pub device: DeviceRecord,
-    /// What inputs were drawn from.
+    /// The share of the devices that was screened; absent if it is all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shard: Option<ScreenShard>,
+    /// The seed of the inputs.
     pub seed: u64,
-    /// What was made wrong on purpose: such a screen says nothing about the device.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// The passes of each unit over all blocks, if their number was given and not a time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub passes: Option<u64>,
+    /// The fault that was planted on purpose; such a screen says nothing about the device.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<std::collections::BTreeMap<String, u64>>")]
     pub injected: Option<Injection>,
-    /// What follows.
+    /// The verdict.
     pub verdict: Health,
-    /// Operation by operation.
+    /// The operations.
     pub operations: Vec<ScreenedOperation>,
 }
 
-/// What a screen says of a device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+/// A share of the devices of a screen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ScreenShard {
+    /// Which share, `I/N`.
+    #[schemars(with = "String")]
+    pub shard: Shard,
+    /// The devices of all shares.
+    pub devices: u64,
+}
+
+/// The verdict of a screen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Health {
-    /// Every result that was compared is right, and every operation that has a model was compared.
+    /// Every compared result is right, and every operation with a model was compared.
     Healthy,
-    /// It could not be judged: nothing was compared, or an operation failed or was not reached.
+    /// The device could not be judged: nothing was compared, or an operation failed or was not reached.
     Unknown,
-    /// A result is wrong.
+    /// At least one result is wrong.
     Wrong,
 }
 
@@ -70,35 +89,36 @@ impl fmt::Display for Health {
     }
 }
 
-/// What was found of an operation.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// The screen of one operation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ScreenedOperation {
     /// The operation.
+    #[schemars(with = "String")]
     pub id: OperationId,
-    /// The model that says what is right; absent if none is known.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// The model that gives the right results; absent if none is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Results that were compared.
+    /// The number of compared results.
     pub dots: u64,
-    /// Unit by unit.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    /// The units.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub units: Vec<ScreenedUnit>,
-    /// What is wrong, if anything is.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// The wrong bits, if there are any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wrong: Option<WrongRecord>,
-    /// Why it was not compared.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Why the operation was not compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,
 }
 
 impl ScreenedOperation {
-    /// An operation that was not compared, and why.
+    /// Returns the entry of an operation that was not compared, with the reason.
     #[must_use]
     pub fn failed(id: &OperationId, model: Option<String>, why: impl Into<String>) -> Self {
         Self { id: id.clone(), model, dots: 0, units: Vec::new(), wrong: None, failed: Some(why.into()) }
     }
 
-    /// What it says of the device. An operation without a model says nothing.
+    /// Returns what the operation says about the device; `None` without a model.
     #[must_use]
     pub fn health(&self) -> Option<Health> {
         match self {
@@ -111,81 +131,110 @@ impl ScreenedOperation {
 }
 
 impl ScreenReport {
-    /// What all operations say together.
+    /// Returns the verdict that follows from all operations.
     #[must_use]
     pub fn judged(&self) -> Health {
         let known = self.operations.iter().filter_map(ScreenedOperation::health);
         known.max().unwrap_or(Health::Unknown)
     }
 
-    /// Results that were compared, of all operations.
+    /// Contradictions in a saved screen: paths in its JSON, each with what is wrong there.
+    #[must_use]
+    pub fn problems(&self) -> Vec<(String, String)> {
+        let mut problems = Vec::new();
+        let judged = self.judged();
+        if self.verdict != judged {
+            let reason = format!("it is `{}`, and the operations say `{judged}`", self.verdict);
+            problems.push(("verdict".to_owned(), reason));
+        }
+        let mut ids = BTreeSet::new();
+        for (at, operation) in self.operations.iter().enumerate() {
+            let path = format!("operations[{at}]");
+            if !ids.insert(&operation.id) {
+                problems.push((format!("{path}.id"), format!("`{}` is there twice", operation.id)));
+            }
+            let dots: u64 = operation.units.iter().map(|unit| unit.dots).sum();
+            if dots != operation.dots {
+                problems.push((format!("{path}.dots"), format!("it is {}, and units have {dots}", operation.dots)));
+            }
+            let blocks: u64 = operation.units.iter().map(|unit| unit.wrong_blocks).sum();
+            let wrong = operation.wrong.as_ref().map_or(0, |wrong| wrong.blocks);
+            if wrong != blocks {
+                let reason = format!("it has {}, and units have {blocks}", counted(wrong, "wrong block"));
+                problems.push((format!("{path}.wrong"), reason));
+            }
+        }
+        problems
+    }
+
+    /// Returns the number of compared results of all operations.
     #[must_use]
     pub fn dots(&self) -> u64 {
         self.operations.iter().map(|operation| operation.dots).sum()
     }
 }
 
-/// What one unit computed.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// The results of one unit.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ScreenedUnit {
-    /// Which unit: the number of a logical processor; absent if units cannot be told apart.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// The number of a logical processor; absent if units cannot be told apart.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unit: Option<u32>,
-    /// Whether it is certain that this unit computed.
+    /// Whether it is certain that this unit computed the results.
     pub pinned: bool,
-    /// Results that were compared.
+    /// The number of compared results.
     pub dots: u64,
-    /// Blocks of results whose digest was wrong.
+    /// Blocks of results with a wrong digest.
     pub wrong_blocks: u64,
-    /// How long it computed, in nanoseconds.
+    /// The computing time in nanoseconds.
     pub elapsed_ns: u64,
 }
 
-/// Where results are wrong, and in what.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+/// Wrong bits: their places and examples.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WrongRecord {
-    /// What all wrong words have in common: `core 1`, `lane 5`, `bit 3`.
+    /// The places that all wrong words have in common, as in `core 1`, `lane 5`, `bit 3`.
     pub place: Vec<String>,
-    /// Blocks whose digest was wrong.
+    /// Blocks with a wrong digest.
     pub blocks: u64,
-    /// Wrong words in those that were looked at.
+    /// Wrong words among those that were compared.
     pub words: u64,
-    /// Words that were looked at.
+    /// Words that were compared.
     pub looked_at: u64,
     /// Wrong words by unit.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub units: Vec<Tally>,
-    /// By lane: the element of the tile, or of 16 tiles of one element.
+    /// Wrong words by lane: the element of the tile, or of 16 tiles of one element.
     pub lanes: Vec<Tally>,
-    /// By tile of a block, if tiles have more than one element.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    /// Wrong words by tile of a block, if tiles have more than one element.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tiles: Vec<Tally>,
-    /// By bit, 0 the lowest.
+    /// Wrong words by bit, from the lowest, 0.
     pub bits: Vec<Tally>,
-    /// By the exponent field of the right result.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    /// Wrong words by the exponent field of the right result.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub exponents: Vec<Tally>,
     /// The first wrong words.
     pub first: Vec<WrongWord>,
-    /// Whether it repeats.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Whether the fault repeats.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub again: Option<Again>,
 }
 
-/// How many wrong words are at a place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+/// The number of wrong words at a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Tally {
-    /// Which.
+    /// The place.
     pub at: u64,
-    /// How many.
+    /// The number of wrong words.
     pub words: u64,
 }
 
 /// A wrong word.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WrongWord {
     /// The unit that computed it, if units can be told apart.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unit: Option<u32>,
     /// The pass over all blocks, from 0.
     pub pass: u64,
@@ -199,21 +248,27 @@ pub struct WrongWord {
     pub column: u64,
     /// The lane.
     pub lane: u64,
-    /// The right bits, in hex.
+    /// The right bits, in hexadecimal.
     pub expected: String,
-    /// The bits that were computed, in hex.
+    /// The computed bits, in hexadecimal.
     pub got: String,
-    /// Bits that differ, in hex.
+    /// The bits that differ, in hexadecimal.
     pub mask: String,
 }
 
-/// What came of asking again for blocks that were wrong, on the same units.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+/// The result of computing wrong blocks again on the same units.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Again {
-    /// Blocks that were computed again.
+    /// The number of blocks computed again.
     pub blocks: u64,
-    /// Those that were wrong again.
+    /// How many of them were wrong again.
     pub wrong: u64,
-    /// Whether those that were looked at had the same wrong bits at the same places.
+    /// Whether all kept blocks had the same wrong bits in the same places.
     pub same_bits: bool,
+}
+
+/// The JSON Schema of screens.
+#[must_use]
+pub fn screen_schema() -> serde_json::Value {
+    schemars::schema_for!(ScreenReport).to_value()
 }

@@ -1,4 +1,4 @@
-//! What `gemm --experiment growth` shows.
+//! The page of `gemm --experiment growth`.
 
 use std::{path::Path, time::Duration};
 
@@ -7,10 +7,10 @@ use crate::{
     report::{Block, Cell, Column, GrowthReport, Layout, Page, Row, Rows, Show, Table, Tone, to_json},
 };
 
-/// How the errors of devices grow.
+/// The growth of errors on one or more devices.
 pub(in crate::cli::commands) struct Grown<'a> {
     pub(in crate::cli::commands) reports: &'a [GrowthReport],
-    /// The file that has it, if it is to be named.
+    /// The file that it was saved to, if the page names it.
     pub(in crate::cli::commands) saved: Option<&'a Path>,
 }
 
@@ -21,14 +21,14 @@ pub(super) fn title(device: &str) -> String {
 
 const INTERVALS: [Interval; 2] = [Interval::Positive, Interval::Centred];
 
-/// What a curve is of.
+/// The name of a curve, with the change of the unit if there is one.
 fn curve_name(curve: &Curve) -> String {
     let what_if = curve.what_if.map_or(String::new(), |cause| format!(", if {}", cause.words()));
     format!("{}{what_if}", curve.name)
 }
 
 impl Show for Grown<'_> {
-    /// On a terminal the errors at the greatest n; with `evidence`, and on paper, a table for each interval, a column for each
+    /// On a terminal, the errors at the greatest n. With `evidence`, and on paper, also a table for each interval with a column for each
     /// curve.
     fn page(&self, evidence: bool) -> Page {
         let mut blocks = Vec::new();
@@ -108,7 +108,7 @@ impl Show for Grown<'_> {
     }
 }
 
-/// A row for each curve: its error at its greatest n, and the bound, on both intervals.
+/// A row for each curve: its error at the greatest n and the bound, on both intervals.
 fn longest(report: &GrowthReport) -> Vec<Block> {
     let curves = &report.growth.curves;
     let named: Vec<&Curve> =
@@ -137,8 +137,8 @@ fn longest(report: &GrowthReport) -> Vec<Block> {
     ]
 }
 
-/// A row for each curve: its other bounds at its greatest n, and the exponents of n that its errors and bounds grow with; for
-/// (0, 1], and with `evidence` for the other interval too.
+/// A row for each curve: its other bounds at the greatest n, and the exponents with which errors and bounds grow with n. Covers
+/// (0, 1], and with `evidence` also the other interval.
 fn bounds(report: &GrowthReport, evidence: bool) -> Vec<Block> {
     let curves = |interval: Interval| {
         let of = move |curve: &&Curve| curve.interval == interval && curve.what_if.is_none();
@@ -188,7 +188,7 @@ fn bounds(report: &GrowthReport, evidence: bool) -> Vec<Block> {
     blocks
 }
 
-/// Three digits.
+/// Formats an exponent with three digits.
 fn exponent(value: f64) -> String {
     if value.abs() < 0.1 { format!("{value:.2e}") } else { format!("{value:.3}") }
 }
@@ -211,7 +211,7 @@ fn tables(report: &GrowthReport) -> Vec<Block> {
     blocks
 }
 
-/// A row for each length, a column for each curve; a dash where a curve ends before.
+/// A row for each length and a column for each curve, with a dash after the end of a curve.
 fn errors(curves: &[&Curve]) -> Block {
     let lengths = curves.first().map_or(&[][..], |curve| &curve.points).iter().enumerate();
     let rows = lengths.map(|(row, point)| {
@@ -224,7 +224,7 @@ fn errors(curves: &[&Curve]) -> Block {
     Block::Table(Table { columns, rows: rows.collect(), layout: Layout::Rows })
 }
 
-/// A, B, C, …
+/// The letter of a column: A, B, C, …
 fn letter(at: usize) -> String {
     char::from(b'A' + u8::try_from(at % 26).expect("a letter")).to_string()
 }

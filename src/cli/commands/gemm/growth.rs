@@ -1,4 +1,4 @@
-//! `gemm --experiment growth`: how errors grow with the length of sums.
+//! `gemm --experiment growth`: measures how errors grow with the length of sums.
 
 use std::{
     ops::ControlFlow,
@@ -27,26 +27,26 @@ use crate::cli::{
     io::{output, progress::Progress},
 };
 
-/// The lengths of sums unless `--exponents` names others, as exponents of 2: those of the paper's figures.
+/// The default lengths of sums, as exponents of 2: those of the paper's figures.
 const EXPONENTS: (u32, u32) = (9, 20);
 
-/// How often a wait asks whether to stop.
+/// The time between two checks for an interruption.
 const TICK: Duration = Duration::from_millis(50);
 
-/// What the thread that computes says.
+/// A message of the computing thread.
 enum Said {
     Point { growth: Growth, words: String, done: usize, total: usize },
     End(Result<Growth, Error>),
 }
 
-/// What is computed, and on what.
+/// The experiment, and the device that computes it.
 struct Work {
     experiment: Experiment,
     device: Arc<dyn Device>,
     blame: Option<(Model, Variant)>,
 }
 
-/// Computes every point, and saves after each.
+/// Computes every point, and saves the report after each.
 pub(super) fn experiment(
     arguments: &Gemm,
     screen: Screen,
@@ -70,6 +70,7 @@ pub(super) fn experiment(
         time: Time::starting(),
         host: Host::this(),
         device: target.listed.device.clone(),
+        shard: arguments.shard,
         growth: Growth::new(0, arguments.seed, drawn),
     };
     let start = Instant::now();
@@ -77,7 +78,7 @@ pub(super) fn experiment(
         report.time.elapsed_since(start, 0);
         arguments.out.as_ref().map_or(Ok(()), |path| output::replace(path, &to_json(report)))
     };
-    let experiment = Experiment { lengths, variants, seed: arguments.seed, drawn };
+    let experiment = Experiment { lengths, variants, seed: arguments.seed, drawn, shard: arguments.shard };
     let mut progress: Option<Progress> = None;
     let said = computed(Work { experiment, device: device.clone(), blame });
     loop {
@@ -111,14 +112,14 @@ pub(super) fn experiment(
         output::replace(path, &chart(&report.growth, &grown::title(&report.device.name)).svg())?;
     }
     let interrupted = report.time.interrupted;
-    // A table is for people, who are told where the rest is.
+    // Only the table, which is for people, names the file.
     let saved = arguments.out.as_deref().filter(|_| arguments.format == Format::Table);
     let reports = std::slice::from_ref(&report);
     output::show(&Grown { reports, saved }, arguments.format, screen)?;
     Ok(if interrupted { INTERRUPTED } else { 0 })
 }
 
-/// Computes on a thread of its own, so that whoever waits can stop waiting at any time.
+/// Computes on a separate thread, so that the caller can stop waiting at any time.
 fn computed(work: Work) -> mpsc::Receiver<Said> {
     let (sender, said) = mpsc::channel();
     thread::spawn(move || {
@@ -133,7 +134,7 @@ fn computed(work: Work) -> mpsc::Receiver<Said> {
                 Err(_) => ControlFlow::Break(()),
             }
         });
-        // Nobody may be listening any more.
+        // The receiver may be gone.
         let _ = sender.send(Said::End(found));
     });
     said

@@ -1,4 +1,4 @@
-//! The matrices of a product: read, or drawn.
+//! The matrices of a product, read from files or drawn.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use mxprobe_api::OperationId;
 use super::variants::drawn;
 use crate::cli::{arguments::Gemm, failure::Failure, io::npy};
 
-/// A and B as values, and where C lies.
+/// A and B as values, and the path of C.
 pub(super) fn inputs<'a>(arguments: &'a Gemm, id: &OperationId) -> Result<(Matrix, Matrix, Option<&'a Path>), Failure> {
     let c = arguments.c.as_deref();
     if let Some([m, n, k]) = arguments.random {

@@ -1,4 +1,4 @@
-//! `gemm`: products of whole matrices, and what is left of their accuracy.
+//! `gemm`: computes products of whole matrices, and runs experiments on their accuracy and speed.
 
 mod grown;
 mod growth;
@@ -11,6 +11,8 @@ mod variants;
 mod yardstick;
 
 use std::time::Instant;
+
+use clap::ValueEnum;
 
 use crate::gemm::{Algorithm, Method, Scaling, Split, Unit, multiply, parts};
 use mxprobe_api::{Error, OperationId, Rounding};
@@ -33,13 +35,20 @@ use throughput::throughput;
 use variants::{accumulation, variants};
 use yardstick::yardstick;
 
-/// Multiplies, or measures.
+/// Computes a product, or runs an experiment.
 pub(crate) fn gemm(arguments: &Gemm, screen: Screen) -> Outcome {
     if arguments.format.is_rows() && arguments.experiment.is_none() {
         return Err(Failure::usage(
             "`--format csv`: a product has no rows; it is shown as table, json, markdown or html",
         )
         .help("an experiment has rows: `--experiment growth`, `--experiment yardstick`; `--out` writes D"));
+    }
+    if let (Some(shard), Some(experiment)) =
+        (arguments.shard, arguments.experiment.filter(|of| *of != Experiment::Growth))
+    {
+        let name = experiment.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
+        return Err(Failure::usage(format!("`--shard {shard}`: `--experiment {name}` has no shards"))
+            .help("`--experiment growth` has"));
     }
     variants::are_those_of_an_experiment(arguments)?;
     if let Some(name) = &arguments.recipe {
@@ -49,7 +58,7 @@ pub(crate) fn gemm(arguments: &Gemm, screen: Screen) -> Outcome {
     let isolate = !arguments.reach.no_isolation;
     let search = Search::by(&arguments.reach, arguments.op.as_slice());
     let (targets, _) = select::named(std::slice::from_ref(&selector), &[], &search)?;
-    // What an experiment has found is kept; a product that is interrupted ends the process, as nothing of it is left.
+    // An interrupted experiment keeps its points. An interrupted product has nothing to keep and ends the process.
     let interrupt = if arguments.experiment.is_some() { Interrupt::listen() } else { Interrupt::default() };
     let limits = Limits::new(arguments.reach.timeout, None, interrupt);
     let isolation = Isolation { wanted: isolate, forward_stderr: false };
@@ -92,7 +101,7 @@ pub(crate) fn gemm(arguments: &Gemm, screen: Screen) -> Outcome {
     }
     let (a, b, c) = inputs(arguments, &id)?;
     let c = c.map(|path| npy::read(path, id.c, false)).transpose()?;
-    // What cannot be written is not computed.
+    // Fail before the computation, not after it.
     output::can_write(out)?;
     let unit = Unit::new(device, &id).map_err(Failure::usage)?;
     let algorithm = algorithm(arguments);
@@ -124,7 +133,7 @@ fn algorithm(arguments: &Gemm) -> Algorithm {
         GemmMethod::Markidis => Method::Markidis,
         GemmMethod::Ootomo => Method::Ootomo,
     };
-    // The two that are named after their authors take two words.
+    // The methods of Markidis and of Ootomo take two words.
     let words = if method == Method::Multiword { arguments.words } else { arguments.words.max(2) };
     Algorithm {
         method,

@@ -1,4 +1,4 @@
-//! What `gemm` shows of a product.
+//! The page of a product.
 
 use crate::{
     gemm::{Errors, Parts, Product},
@@ -7,10 +7,10 @@ use crate::{
 use mxprobe_api::OperationId;
 use serde_json::json;
 
-/// A product that takes less time has no rate: starting the work would be most of it.
+/// The shortest time for which a rate is shown: below it, starting the work is most of it.
 const SHORTEST_S: f64 = 0.01;
 
-/// A product, and how exact and how fast it was.
+/// A product with its accuracy and its rate.
 pub(super) struct Computed<'a> {
     pub(super) device: &'a str,
     pub(super) operation: &'a OperationId,
@@ -24,7 +24,7 @@ pub(super) struct Computed<'a> {
 }
 
 impl Computed<'_> {
-    /// Multiply-adds a second, if it took long enough.
+    /// Multiply-adds per second, if it took long enough.
     fn rate(&self) -> Option<f64> {
         let [m, n, k] = self.sizes;
         (self.seconds >= SHORTEST_S).then(|| (m * n * k * self.product.products) as f64 / self.seconds)

@@ -1,4 +1,4 @@
-//! `gemm --recipe`: a product as a library makes it of a unit.
+//! `gemm --recipe`: computes a product as a library does with a unit.
 
 use std::time::Instant;
 
@@ -18,13 +18,13 @@ use crate::cli::{
     io::{npy, output, progress::Progress},
 };
 
-/// A product took so long at the least, or no rate is shown.
+/// The shortest time for which a rate is shown.
 const SHORTEST_S: f64 = 0.01;
 
 /// One word of A and of B, rounded to nearest.
 const ONE_WORD: Split = Split { words: 1, rounding: Rounding::NearestEven, scaling: Scaling::None, lift_bits: 0 };
 
-/// Multiplies by a recipe, and shows what it did.
+/// Multiplies by a recipe, and shows the result.
 pub(super) fn recipe(arguments: &Gemm, screen: Screen, name: &str) -> Outcome {
     let chosen = chosen(name)?;
     let recipe = &chosen.recipe;
@@ -88,7 +88,7 @@ struct Made<'a> {
 }
 
 impl Made<'_> {
-    /// Multiply-adds a second, if it took long enough.
+    /// Multiply-adds per second, if it took long enough.
     fn rate(&self) -> Option<f64> {
         let [m, n, k] = self.sizes;
         (self.seconds >= SHORTEST_S).then(|| (m * n * k) as f64 / self.seconds)

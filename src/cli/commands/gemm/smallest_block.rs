@@ -1,4 +1,4 @@
-//! `gemm --experiment smallest-block`: which blocks bring words on each device to the accuracy of f32.
+//! `gemm --experiment smallest-block`: finds the blocks with which words on each device are as accurate as f32.
 
 use crate::{
     gemm::{Accumulation, BlockError, BlockErrors, Draw, Unit, block_errors},
@@ -20,10 +20,10 @@ use crate::cli::{
     io::{output, progress::Progress},
 };
 
-/// The length of sums unless `--exponents` names one, as an exponent of 2.
+/// The default length of sums, as an exponent of 2.
 const EXPONENT: u32 = 14;
 
-/// Bits of f32's significands, less the 2 by which words of f16 fall short of it (Fasi et al. 2023, Table 2.1).
+/// The bits of f32's significand, less the 2 bits that words of f16 lack (Fasi et al. 2023, Table 2.1).
 const ENOUGH_BITS: u32 = 22;
 
 /// The errors of one device.
@@ -46,11 +46,11 @@ struct Found {
     seed: u32,
     interval: (f64, f64),
     devices: Vec<OfDevice>,
-    /// Devices without an operation that words need, and why.
+    /// Devices that were left out, each with the reason.
     left_out: Vec<(String, String)>,
 }
 
-/// Computes every device's errors in turn.
+/// Computes the errors of one device after the other.
 pub(super) fn smallest_block(
     arguments: &Gemm,
     screen: Screen,
@@ -92,8 +92,8 @@ pub(super) fn smallest_block(
     Ok(if limits.interrupt.is_set() { INTERRUPTED } else { 0 })
 }
 
-/// The operation that a device is asked about: the one that `--op` names, or the longest of f16, bf16 or tf32; and as many words
-/// as `--words` says, or as hold nearly f32's significands.
+/// The operation of a device, which `--op` names or else is the longest of f16, bf16 or tf32, and the number of words: that of
+/// `--words`, or as many as nearly hold f32's significand.
 fn operation(arguments: &Gemm, target: &Target) -> Result<Option<(OperationId, usize)>, Failure> {
     let id = match &arguments.op {
         Some(op) => Some(select::one_operation(op, &target.listed)?.id.clone()),

@@ -1,4 +1,4 @@
-//! `gemm --experiment throughput`: how fast words and blocks are, over sizes.
+//! `gemm --experiment throughput`: measures the rates of words and blocks over sizes.
 
 use std::ops::ControlFlow;
 
@@ -15,7 +15,7 @@ use crate::cli::{
     io::{output, progress::Progress},
 };
 
-/// Times every way at every size, the library of the device too, and prints.
+/// Times every way at every size, and the device's library, and prints the rates.
 pub(super) fn throughput(
     arguments: &Gemm,
     (screen, limits): (Screen, &Limits),
@@ -52,7 +52,7 @@ pub(super) fn throughput(
     Ok(if limits.interrupt.is_set() { INTERRUPTED } else { 0 })
 }
 
-/// Ways with blocks in f32 and in f64, whichever is named.
+/// The ways with blocks, in f32 and in f64, whichever of them is named.
 fn with_both_blocks(variants: &[Variant]) -> Vec<Variant> {
     let mut all = Vec::new();
     for variant in variants {
@@ -71,7 +71,7 @@ fn with_both_blocks(variants: &[Variant]) -> Vec<Variant> {
     all
 }
 
-/// Rates at several sizes, as they are shown.
+/// The page of rates at several sizes.
 struct Timed<'a>(&'a [Yardstick]);
 
 impl Show for Timed<'_> {
@@ -82,7 +82,7 @@ impl Show for Timed<'_> {
         let first = self.0.first();
         blocks.extend(first.map(|first| Block::words(format!("timed: {}", first.timed))));
         blocks.extend(first.and_then(|first| first.no_library.as_ref()).map(Block::words));
-        // A time, and the rate that it means.
+        // A time, and the rate that follows from it.
         let timed = |n: u64, mean_ns: Option<f64>| match mean_ns {
             Some(ns) => [format!("{:.6} s", ns / 1e9), format!("{:.2}", flop(n) / ns.max(1.0))],
             None => ["-".to_owned(), "-".to_owned()],
@@ -139,7 +139,7 @@ fn json(sizes: &[Yardstick]) -> serde_json::Value {
     serde_json::json!({ "sizes": sizes })
 }
 
-/// Multiplications and additions of a product of n×n matrices.
+/// The number of multiplications and additions in a product of n×n matrices.
 fn flop(n: u64) -> f64 {
     2.0 * (n as f64).powi(3)
 }

@@ -28,7 +28,7 @@ pub(super) fn products(arguments: &Gemm) -> Products {
     if arguments.all_products { Products::All } else { Products::Significant }
 }
 
-/// Refuses what the experiments do not vary: they split as Fasi et al. do, to nearest and unscaled.
+/// Refuses options that experiments do not take: they split as Fasi et al. do, to nearest and unscaled.
 pub(super) fn are_those_of_an_experiment(arguments: &Gemm) -> Result<(), Failure> {
     if arguments.experiment.is_none() {
         return Ok(());
@@ -49,7 +49,7 @@ pub(super) fn are_those_of_an_experiment(arguments: &Gemm) -> Result<(), Failure
     .help("a product of `--random` or of files takes it"))
 }
 
-/// The words of an operation that elements are drawn as, if they are.
+/// How elements are drawn as sums of words of an operation, if `--random-words` asks for that.
 pub(super) fn drawn(arguments: &Gemm, id: &OperationId) -> Result<Option<Drawn>, Failure> {
     let Some(words) = arguments.random_words else { return Ok(None) };
     if !(1..=MOST_WORDS).contains(&words) {
@@ -62,12 +62,12 @@ pub(super) fn drawn(arguments: &Gemm, id: &OperationId) -> Result<Option<Drawn>,
     Ok(Some(Drawn { words, a: id.a, b: id.b }))
 }
 
-/// More words than any value of f32 has bits.
+/// The limit of `--random-words`: as many words as a value of f32 has bits.
 const MOST_WORDS: usize = 24;
 
 /// The ways to multiply that this device has.
 pub(super) fn variants(arguments: &Gemm, target: &Target) -> Result<Vec<Variant>, Failure> {
-    // Beside the sums in the unit there are blocks, added in f32 unless told otherwise.
+    // In addition to sums in the unit there are blocks, by default added in f32.
     let blocked = match accumulation(arguments) {
         Accumulation::Unit => Accumulation::F32 { block: block(arguments) },
         blocked => blocked,
@@ -109,7 +109,7 @@ pub(super) fn variants(arguments: &Gemm, target: &Target) -> Result<Vec<Variant>
             .help("`--op` names an operation that returns f32"));
     }
     variants.push(Variant::single(Accumulation::Unit));
-    // Blocks given by their count are those of every arithmetic, as in the paper's section 4.3.
+    // A count of blocks also applies to the loop in f32, as in section 4.3 of the paper.
     if arguments.blocks.is_some() {
         variants.push(Variant::single(blocked));
     }
@@ -133,7 +133,7 @@ pub(super) fn curve_name(words: usize, format: Format, products: Products, accum
     format!("{prefix}{format}{all}{added}")
 }
 
-/// The operation from a format to f32 that takes most products at once; of those the smallest tile, and the plainest name.
+/// The operation from a format to f32 with the largest k; of several, the one with the smallest tile, then the fewest qualifiers.
 pub(super) fn longest(target: &Target, format: Format) -> Option<OperationId> {
     let ids = target.listed.operations.iter().map(|operation| &operation.id);
     let fits = |id: &&OperationId| {

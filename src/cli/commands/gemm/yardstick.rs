@@ -1,4 +1,4 @@
-//! `gemm --experiment yardstick`: words on a unit beside a library's product of f32 matrices.
+//! `gemm --experiment yardstick`: compares words on a unit with a library's product of f32 matrices.
 
 use std::ops::ControlFlow;
 
@@ -15,7 +15,7 @@ use crate::cli::{
     io::{output, progress::Progress},
 };
 
-/// Compares, and prints.
+/// Times and compares every way to multiply, and prints the result.
 pub(crate) fn yardstick(
     arguments: &Gemm,
     (screen, limits): (Screen, &Limits),
@@ -42,11 +42,11 @@ pub(crate) fn yardstick(
     Ok(if limits.interrupt.is_set() { INTERRUPTED } else { 0 })
 }
 
-/// Ways to multiply, as they are shown.
+/// The page of ways to multiply.
 struct Raced<'a>(&'a Yardstick);
 
 impl Show for Raced<'_> {
-    /// A line for each way.
+    /// A row for each way.
     fn page(&self, _: bool) -> Page {
         let found = self.0;
         let head = format!(
@@ -56,7 +56,7 @@ impl Show for Raced<'_> {
             found.rounds
         );
         let mut inset: Vec<Block> = found.no_library.iter().map(Block::words).collect();
-        // Columns that no way fills are left out.
+        // Columns that stay empty are left out.
         let has_kernels = found.ways.iter().any(|way| way.kernel_best_ns.is_some());
         let heads = [
             ("best", 10),
@@ -129,7 +129,7 @@ impl Show for Raced<'_> {
     }
 }
 
-/// That an experiment has something to compare.
+/// Checks that an experiment has something to compare.
 pub(crate) fn check(arguments: &Gemm) -> Result<(), Failure> {
     for (name, values) in [("--size", &arguments.size[..]), ("--rounds", &[arguments.rounds])] {
         if values.contains(&0) {
