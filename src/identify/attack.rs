@@ -10,10 +10,12 @@ use super::{
     document, experiments,
     hypothesis::Hypothesis,
     outcome::{Arithmetic, Outcome},
-    payloads, rivals,
+    payloads,
+    refine::refine,
+    rivals,
     run::Search,
     scored::{self, Scored},
-    search, simplify,
+    simplify,
 };
 use crate::{
     dots::{Dot, Edges, Sparse, draw, seed_of, simplest},
@@ -130,7 +132,7 @@ impl Search<'_, '_> {
                 continue;
             }
             quiet = 0;
-            let Some(better) = search::refine(&mut self.experiments, vec![now.clone()], 1, self.pairs) else { break };
+            let Some(better) = refine(&mut self.experiments, vec![now.clone()], 1, self.pairs) else { break };
             now = better;
         }
         self.experiments.back_to(stage);

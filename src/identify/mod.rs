@@ -31,6 +31,7 @@ mod one;
 mod outcome;
 mod payloads;
 mod pool;
+mod refine;
 mod repeats;
 mod rivals;
 mod run;

@@ -11,6 +11,7 @@ use super::{
     live::{self, Counts},
     nodes,
     outcome::{Effort, Identification, Outcome},
+    refine::refine,
     scored::{self, Scored},
     search, shapes,
     skeleton::{Skeleton, guesses, readings},
@@ -220,7 +221,7 @@ impl Search<'_, '_> {
             if self.experiments.is_late() || scored.explained * 100 < self.experiments.dots.len() * NEARLY_AT_FIRST {
                 break;
             }
-            let scored = search::refine(&mut self.experiments, vec![scored], 1, 1);
+            let scored = refine(&mut self.experiments, vec![scored], 1, 1);
             let outcome = self.settle(scored, tried)?;
             if outcome.is_some() {
                 return Ok(outcome);
@@ -282,7 +283,7 @@ impl Search<'_, '_> {
             return Ok((told.progress, None));
         }
         let stage = self.experiments.at_most(if later { A_LITTLE } else { ONE_SHAPE });
-        let scored = search::refine(&mut self.experiments, vec![scored], 1, 0);
+        let scored = refine(&mut self.experiments, vec![scored], 1, 0);
         self.experiments.back_to(stage);
         Ok((told.progress, self.settle(scored, tried)?))
     }
@@ -295,7 +296,7 @@ impl Search<'_, '_> {
         tried.extend(others);
         for scored in near {
             let stage = self.experiments.at_most(ONE_SHAPE);
-            let scored = search::refine(&mut self.experiments, vec![scored], 1, 0);
+            let scored = refine(&mut self.experiments, vec![scored], 1, 0);
             self.experiments.back_to(stage);
             let outcome = self.settle(scored, tried)?;
             if outcome.is_some() {
@@ -342,7 +343,7 @@ impl Search<'_, '_> {
             let near = top * 100 >= of * nearly && beams.iter().all(|(other, _)| top > *other);
             if top == of || near {
                 let width = if top == of { 3 } else { 1 };
-                let scored = search::refine(&mut self.experiments, beam.clone(), width, 0);
+                let scored = refine(&mut self.experiments, beam.clone(), width, 0);
                 if let Some(found) = self.settle(scored, &mut tried)? {
                     return Ok(found);
                 }
@@ -386,7 +387,7 @@ impl Search<'_, '_> {
             if self.experiments.is_late() && !tried.is_empty() {
                 break;
             }
-            let scored = search::refine(&mut self.experiments, beam, 1, 0);
+            let scored = refine(&mut self.experiments, beam, 1, 0);
             if let Some(found) = self.settle(scored, &mut tried)? {
                 return Ok(found);
             }
@@ -398,7 +399,7 @@ impl Search<'_, '_> {
                 if self.experiments.is_late() {
                     break;
                 }
-                let scored = search::refine(&mut self.experiments, vec![scored], 1, pairs);
+                let scored = refine(&mut self.experiments, vec![scored], 1, pairs);
                 if let Some(found) = self.settle(scored, &mut tried)? {
                     return Ok(found);
                 }
@@ -420,7 +421,7 @@ impl Search<'_, '_> {
         if !self.bent.insert((best.hypothesis.skeleton.text(self.subject().k()), adders)) {
             return Ok(None);
         }
-        let scored = search::refine(&mut self.experiments, vec![best], 1, PAIRS);
+        let scored = refine(&mut self.experiments, vec![best], 1, PAIRS);
         self.settle(scored, tried)
     }
 }

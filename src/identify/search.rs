@@ -6,14 +6,12 @@ use mxprobe_api::{Format, OperationId};
 use mxprobe_models::{Adder, Flush, NanRules, Output, Scale};
 
 use super::{
-    climb::{Domain, TRIED_WRONG, climb},
+    climb::{Domain, climb},
     experiments::Experiments,
-    flattened::flattened,
-    hypothesis::{Hypothesis, ON_THE_WAY, cores, exact_cores, float},
+    hypothesis::{Hypothesis, cores, exact_cores, float},
     nan,
-    scored::{Scored, explained, spread, unexplained, unexplained_of},
+    scored::{Scored, explained, spread},
     skeleton::{Role, Skeleton},
-    wrapped::wrapped,
 };
 
 /// Candidates kept from one step to the next.
@@ -75,7 +73,7 @@ pub(super) fn coarse(experiments: &mut Experiments<'_, '_>, skeleton: &Rc<Skelet
 }
 
 /// The fewest dots from which one adder is determined.
-const TELLING: usize = 24;
+pub(super) const TELLING: usize = 24;
 
 /// Determines the adders one by one, beginning with the one that gives d: each from dots in which no adder below it
 /// adds two terms, so that adders not known yet do not matter. `None` if there is only one adder.
@@ -184,28 +182,6 @@ pub(super) fn sweep_class(
     next
 }
 
-/// Per cent of the dots that a candidate has to explain before its tree is changed.
-const NEARLY: usize = 80;
-
-/// A changed tree has to leave at most one in so many of the unexplained dots: a further adder always explains some.
-const LEFT: usize = 4;
-
-/// Returns the candidate with fewer levels of unrounded sums, or with an adder of its own for single products, if nearly
-/// all of the dots that it does not explain are explained then; otherwise the candidate itself.
-fn reshaped(experiments: &mut Experiments<'_, '_>, now: Scored, domain: &Domain) -> Scored {
-    let of = domain.dots.len();
-    let enough = of - (of - now.explained) / LEFT;
-    for hypothesis in flattened(&now.hypothesis) {
-        if let Some(explained) = explained(experiments, &hypothesis, &domain.dots, of * (100 - NEARLY) / 100) {
-            let found = climb(experiments, Scored { hypothesis, explained }, 0, domain);
-            if found.explained >= enough {
-                return found;
-            }
-        }
-    }
-    wrapped(experiments, &now, domain).filter(|found| found.explained >= enough).unwrap_or(now)
-}
-
 /// Returns the candidate that the search begins with: every adder is exact before it rounds to nearest even.
 fn start(skeleton: &Rc<Skeleton>, id: &OperationId, experiments: &Experiments<'_, '_>, bits: u32) -> Hypothesis {
     let adders = skeleton.names.iter().zip(&skeleton.roles).map(|(name, role)| {
@@ -223,134 +199,4 @@ fn start(skeleton: &Rc<Skeleton>, id: &OperationId, experiments: &Experiments<'_
         Adder::exact(name, output, rules)
     });
     Hypothesis { skeleton: Rc::clone(skeleton), adders: adders.collect(), flush: Flush::default() }
-}
-
-/// Changes values of the best `width` candidates until every dot is explained, or no change explains more. Two values
-/// may be changed simultaneously `pairs` times.
-pub(super) fn refine(
-    experiments: &mut Experiments<'_, '_>,
-    beam: Vec<Scored>,
-    width: usize,
-    pairs: usize,
-) -> Option<Scored> {
-    let total = experiments.dots.len();
-    let mut scored: Vec<Scored> = beam
-        .into_iter()
-        .map(|scored| {
-            let explained = total - unexplained(experiments, &scored.hypothesis).len();
-            Scored { explained, ..scored }
-        })
-        .collect();
-    scored.sort_by_key(|scored| (std::cmp::Reverse(scored.explained), scored.hypothesis.complexity()));
-    scored.dedup_by_key(|scored| {
-        (scored.explained, format!("{:?} {:?}", scored.hypothesis.adders, scored.hypothesis.flush))
-    });
-    scored.truncate(width);
-    let mut best: Option<Scored> = None;
-    let domain = Domain { dots: (0..total).collect(), adder: None, reading: true };
-    for candidate in scored {
-        let found = climb(experiments, candidate, 0, &domain);
-        let mut found = parted(experiments, found, &domain);
-        if found.explained * 100 >= total * NEARLY && found.explained < total {
-            found = reshaped(experiments, found, &domain);
-        }
-        let found = climb(experiments, found, pairs, &domain);
-        if best.as_ref().is_none_or(|best| found.explained > best.explained) {
-            best = Some(found);
-        }
-        if best.as_ref().is_some_and(|best| best.explained == experiments.dots.len()) {
-            break;
-        }
-    }
-    best
-}
-
-/// The most additions that are given an adder of their own, one after another, and how many are tried each time.
-const PARTED: usize = 4;
-const PARTED_TRIED: usize = 6;
-
-/// Searches the adder of one addition afresh among all its cores, from dots about that addition. Changes of one value
-/// do not suffice, because an adder that rounds and one that passes its sum on are more than one change apart.
-fn made_anew(
-    experiments: &mut Experiments<'_, '_>,
-    hypothesis: &Hypothesis,
-    (node, own): (usize, usize),
-    wrong: &[usize],
-    domain: &Domain,
-) -> Option<Scored> {
-    // For sums of integers, everything that an adder may be has been tried already.
-    if node == 0 || experiments.is_late() || experiments.subject.id().is_integer() {
-        return None;
-    }
-    let untied = hypothesis.skeleton.expression.untied();
-    let about = |at: &usize| untied.busy(&experiments.dots[*at]) >> node.min(127) & 1 == 1;
-    let wrong: Vec<usize> = wrong.iter().copied().filter(about).collect();
-    let right: Vec<usize> =
-        domain.dots.iter().copied().filter(|at| wrong.binary_search(at).is_err() && about(at)).collect();
-    if wrong.len() < TELLING {
-        return None;
-    }
-    // Half of the dots are unexplained ones, half are explained.
-    let some = |count: usize| {
-        let mut some = [spread(&wrong, count / 2), spread(&right, count / 2)].concat();
-        some.sort_unstable();
-        some
-    };
-    let (first, second) = (some(FIRST), some(SECOND));
-    let start = Scored { hypothesis: hypothesis.clone(), explained: 0 };
-    let bits = fraction_bits(experiments);
-    let beam = sweep_class(experiments, vec![start], own, bits, &ON_THE_WAY, &first, &second);
-    let best = beam.into_iter().next().filter(|best| best.explained * 2 > second.len())?;
-    let domain = Domain { dots: domain.dots.clone(), adder: Some(own), reading: false };
-    Some(climb(experiments, best, 0, &domain))
-}
-
-/// Gives single additions an adder of their own if the shared one leaves dots about them unexplained and that explains
-/// more.
-fn parted(experiments: &mut Experiments<'_, '_>, mut now: Scored, domain: &Domain) -> Scored {
-    for _ in 0..PARTED {
-        let wrong = unexplained_of(experiments, &now.hypothesis, &domain.dots);
-        if wrong.is_empty() || experiments.is_late() {
-            break;
-        }
-        let shared = now.hypothesis.shared();
-        let untied = now.hypothesis.skeleton.expression.untied();
-        let mut counts = vec![0usize; shared.len()];
-        for at in spread(&wrong, TRIED_WRONG) {
-            let busy = untied.busy(&experiments.dots[at]);
-            // A dot that involves one addition says more about it than a dot that involves many.
-            let weight = 64 / busy.count_ones().max(1) as usize;
-            (0..shared.len()).filter(|node| busy >> (*node).min(127) & 1 == 1).for_each(|node| counts[node] += weight);
-        }
-        let mut nodes: Vec<usize> =
-            (0..shared.len()).filter(|node| shared[*node] && (*node == 0 || counts[*node] > 0)).collect();
-        // The addition that gives d is the likeliest to differ.
-        nodes.sort_by_key(|node| (*node != 0, std::cmp::Reverse(counts[*node])));
-        let mut best: Option<Scored> = None;
-        for node in nodes.into_iter().take(PARTED_TRIED) {
-            let hypothesis = now.hypothesis.parted(node);
-            let own = hypothesis.adders.len() - 1;
-            // The copy may be right for this addition and wrong for the others, so the shared adder is changed too.
-            let before = now.hypothesis.skeleton.expression.adders_by_addition()[node];
-            for adder in [own, before].into_iter().take(if node == 0 { 2 } else { 1 }) {
-                let domain = Domain { dots: domain.dots.clone(), adder: Some(adder), reading: false };
-                let from = Scored { hypothesis: hypothesis.clone(), explained: now.explained };
-                let found = climb(experiments, from, 0, &domain);
-                if found.explained > best.as_ref().map_or(now.explained, |best| best.explained) {
-                    best = Some(found);
-                }
-            }
-            if let Some(anew) = made_anew(experiments, &hypothesis, (node, own), &wrong, domain)
-                && anew.explained > best.as_ref().map_or(now.explained, |best| best.explained)
-            {
-                best = Some(anew);
-            }
-            if best.as_ref().is_some_and(|best| best.explained == domain.dots.len()) {
-                break;
-            }
-        }
-        let Some(better) = best else { break };
-        now = climb(experiments, better, 0, domain);
-    }
-    now
 }

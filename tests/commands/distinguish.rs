@@ -270,6 +270,6 @@ fn a_proof_of_models_that_differ_is_said_not_to_be_there() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("proof.drat");
     let said = say(&["distinguish", "a100", "h100", "--op", A100, "--proof", file.to_str().unwrap()]).ended(1);
-    assert!(said.err.contains("no proof to write"), "{}", said.err);
+    assert!(said.err.contains("no proof was written"), "{}", said.err);
     assert!(!file.exists());
 }

@@ -188,7 +188,7 @@ fn what_does_not_fit_is_one_error_with_the_value_in_it() {
         (&["--random", "1,1,1", "--interval", "1,0", "--out", &d], "`1,0`"),
         (&["--random", "1,1,1", "--words", "0", "--out", &d], "0 words"),
         (&["--random", "1,1,1", "--words", "65", "--out", &d], "65 words"),
-        (&["--random", "1,1,1", "--words", "40", "--lift", "120", "--out", &d], "the last by 4680, and 512"),
+        (&["--random", "1,1,1", "--words", "40", "--lift", "120", "--out", &d], "the last by 4680, and at most 512"),
         (&["--random", "1,1,1", "--accumulate", "fabsum-f32", "--block", "0", "--out", &d], "a block of 0"),
         (&["--experiment", "growth", "--block", "0", "--accumulate", "fabsum-f32"], "a block of 0"),
         (

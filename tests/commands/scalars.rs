@@ -39,7 +39,7 @@ fn one_function_is_asked_by_the_name_that_reports_print() {
     let probes: Vec<&str> = report.operations[0].findings.iter().map(|finding| finding.probe.as_str()).collect();
     assert_eq!(probes, ["function.convert.f64"]);
     let wrong = ["run", "--device", "cpu:0", "--op", "scalar.f32", "--probe", "function.convert.f65"];
-    assert!(say(&wrong).ended(2).err.contains("no probe `function.convert.f65`"));
+    assert!(say(&wrong).ended(2).err.contains("unknown probe `function.convert.f65`"));
 }
 
 #[test]
