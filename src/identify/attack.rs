@@ -6,7 +6,7 @@ use mxprobe_api::Error;
 use mxprobe_models::{Basis, Origin, Output};
 
 use super::{
-    directed::{alone, cancelling, far_apart, groups, thinned},
+    directed::{alone, cancelling, far_apart, groups, specials, thinned},
     document, experiments,
     hypothesis::Hypothesis,
     outcome::{Arithmetic, Outcome},
@@ -177,6 +177,7 @@ impl Search<'_, '_> {
         let ends = [alone(self.subject(), seed), far_apart(self.subject(), &groups, seed)].concat();
         let mut dots = thinned(ends, count / 6, seed);
         dots.extend(cancelling(self.subject(), &groups, seed, count / 12));
+        dots.extend(specials(self.subject(), &groups, seed, count / 24));
         dots.extend(draw(id, seed, count / 4));
         dots.extend(Sparse::new(id, seed).take(count / 4));
         dots.extend(Edges::new(id, seed).with_groups(groups).take(count - dots.len()));

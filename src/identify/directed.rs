@@ -150,3 +150,43 @@ pub(super) fn cancelling(subject: &Subject<'_>, groups: &[Vec<usize>], seed: u64
     };
     (0..count).filter_map(|_| dot(&mut random)).collect()
 }
+
+/// Dots in which NaN, infinities of both signs and infinity times zero meet: two or three products of one group hold one
+/// of them each, and so does c now and then. Which NaN results depends on which cause the unit considers first, and on
+/// the addition in which they meet.
+pub(super) fn specials(subject: &Subject<'_>, groups: &[Vec<usize>], seed: u64, count: usize) -> Vec<Dot> {
+    let mut random = Random(seed_of(seed, 11));
+    let id = subject.id();
+    let special = |random: &mut Random, format: Format| {
+        let nan = format.nan().map(|nan| nan ^ if random.flip() { format.negative_zero().unwrap_or(0) } else { 0 });
+        let infinity = format.infinity(random.flip());
+        if random.flip() { nan.or(infinity) } else { infinity.or(nan) }
+    };
+    let dot = |random: &mut Random| {
+        let mut group = match groups.get(random.below(groups.len() + 1)) {
+            Some(group) if !group.is_empty() => group.clone(),
+            _ => (0..subject.k()).collect(),
+        };
+        let mut dot = subject.zeros();
+        for _ in 0..2 + random.below(2) {
+            if group.is_empty() {
+                break;
+            }
+            let at = group.swap_remove(random.below(group.len()));
+            // Times 1, or times the zero that the other operand is.
+            let one = random.flip();
+            if random.flip() {
+                dot.a[at] = special(random, id.a)?;
+                dot.b[at] = if one { id.b.one() } else { 0 };
+            } else {
+                dot.b[at] = special(random, id.b)?;
+                dot.a[at] = if one { id.a.one() } else { 0 };
+            }
+        }
+        if random.below(3) == 0 {
+            dot.c = special(random, id.c)?;
+        }
+        Some(dot)
+    };
+    (0..count).filter_map(|_| dot(&mut random)).collect()
+}

@@ -143,21 +143,17 @@ fn parted(experiments: &mut Experiments<'_, '_>, mut now: Scored, domain: &Domai
 /// Per cent of the dots that a candidate has to explain before its tree is changed.
 const NEARLY: usize = 80;
 
-/// A changed tree has to leave at most one in so many of the unexplained dots: a further adder always explains some.
-const LEFT: usize = 4;
-
-/// Returns the candidate with fewer levels of unrounded sums, or with an adder of its own for single products, if nearly
-/// all of the dots that it does not explain are explained then; otherwise the candidate itself.
+/// Returns the candidate with fewer levels of unrounded sums, or with an adder of its own for single products, if that
+/// explains every dot; otherwise the candidate itself, because a further adder always explains some.
 fn reshaped(experiments: &mut Experiments<'_, '_>, now: Scored, domain: &Domain) -> Scored {
     let of = domain.dots.len();
-    let enough = of - (of - now.explained) / LEFT;
     for hypothesis in flattened(&now.hypothesis) {
         if let Some(explained) = explained(experiments, &hypothesis, &domain.dots, of * (100 - NEARLY) / 100) {
             let found = climb(experiments, Scored { hypothesis, explained }, 0, domain);
-            if found.explained >= enough {
+            if found.explained == of {
                 return found;
             }
         }
     }
-    wrapped(experiments, &now, domain).filter(|found| found.explained >= enough).unwrap_or(now)
+    wrapped(experiments, &now, domain).filter(|found| found.explained == of).unwrap_or(now)
 }
