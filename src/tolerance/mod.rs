@@ -52,7 +52,7 @@ impl Tolerance {
     /// let id = "mma.m16n8k16.f32.f16.f16.f32".parse()?;
     /// let tolerance = Tolerance::new(&model, &id, 16, Order::Given)?;
     /// let bound = tolerance.bound(true).expect("it adds floating numbers");
-    /// Sixteen terms lose less than 2^-25 each, and the result less than 2^-23; nothing is ever rounded up.
+    /// // Sixteen terms lose less than 2^-25 each, and the result less than 2^-23; nothing is ever rounded up.
     /// let lost = bound.relative(Signs::Positive);
     /// assert!((lost.down - (16.0 / 4.0 + 1.0) * 2f64.powi(-23)).abs() < 1e-12 && lost.up == 0.0);
     /// # Ok::<(), mxprobe_api::Error>(())
