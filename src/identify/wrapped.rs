@@ -76,7 +76,8 @@ fn on_a_fixed_grid(
             };
             let mut changed = hypothesis.clone();
             (changed.adders[own].grid, changed.adders[own].below) = (vec![rule], below);
-            if let Some(explained) = explained(experiments, &changed, which, which.len() - most - 1) {
+            let Some(allowed) = (which.len() - most).checked_sub(1) else { return best };
+            if let Some(explained) = explained(experiments, &changed, which, allowed) {
                 most = explained;
                 best = Some(Scored { hypothesis: changed, explained });
             }
