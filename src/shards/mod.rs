@@ -1,7 +1,7 @@
 //! The shards of a job, merged into the report of one run.
 //!
-//! A command with `--shard I/N` does one share of its work. Here the reports of all shares become the report that the command writes
-//! without `--shard`: to the byte if `SOURCE_DATE_EPOCH` fixes the time, else but for times.
+//! A command with `--shard I/N` does one share of its work. Here the reports of all shares become the report that the
+//! command writes without `--shard`: to the byte if `SOURCE_DATE_EPOCH` fixes the time, else but for times.
 
 mod growth;
 mod identification;

@@ -92,8 +92,8 @@ pub(super) fn smallest_block(
     Ok(if limits.interrupt.is_set() { INTERRUPTED } else { 0 })
 }
 
-/// The operation of a device, which `--op` names or else is the longest of f16, bf16 or tf32, and the number of words: that of
-/// `--words`, or as many as nearly hold f32's significand.
+/// The operation of a device, which `--op` names or else is the longest of f16, bf16 or tf32, and the number of words:
+/// that of `--words`, or as many as nearly hold f32's significand.
 fn operation(arguments: &Gemm, target: &Target) -> Result<Option<(OperationId, usize)>, Failure> {
     let id = match &arguments.op {
         Some(op) => Some(select::one_operation(op, &target.listed)?.id.clone()),

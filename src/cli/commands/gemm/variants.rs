@@ -133,7 +133,8 @@ pub(super) fn curve_name(words: usize, format: Format, products: Products, accum
     format!("{prefix}{format}{all}{added}")
 }
 
-/// The operation from a format to f32 with the largest k; of several, the one with the smallest tile, then the fewest qualifiers.
+/// The operation from a format to f32 with the largest k; of several, the one with the smallest tile, then the fewest
+/// qualifiers.
 pub(super) fn longest(target: &Target, format: Format) -> Option<OperationId> {
     let ids = target.listed.operations.iter().map(|operation| &operation.id);
     let fits = |id: &&OperationId| {
