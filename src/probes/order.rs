@@ -173,13 +173,13 @@ impl Scale {
     }
 }
 
-/// The tree, found with small values that are large enough to survive alone, when those of [`TREE`] are not: with a
-/// grid that never falls below some exponent, those are lost whatever they meet. `None` if they survive, or if the
+/// The summation tree, found with small values that are large enough to survive alone if those of [`TREE`] are not: a
+/// grid that never falls below some exponent loses them whatever the other terms are. `None` if they survive, or if the
 /// remaining range is too small.
 ///
 /// # Errors
 /// Errors of the device.
-pub(super) fn heard(subject: &Subject<'_>) -> Result<Option<Tree>, Error> {
+pub(crate) fn summation_above_floors(subject: &Subject<'_>) -> Result<Option<Tree>, Error> {
     let leaves = subject.leaves();
     let Some(scale) = Scale::of(subject).map(Scale::narrow) else { return Ok(None) };
     if leaves.len() < 3 || leaves.len() > MANY_LEAVES {
