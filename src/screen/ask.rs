@@ -56,7 +56,7 @@ pub fn screen_one(
         return ScreenedOperation::failed(id, None, "no model of it is known: `--model` names one");
     };
     let asked =
-        operation_of(device, id).and_then(|operation| Asked::new(device, operation, model, settings)?.screen(duration));
+        operation_of(device, id).and_then(|operation| Task::new(device, operation, model, settings)?.screen(duration));
     let named =
         model.variant.as_ref().map_or_else(|| model.name.clone(), |variant| format!("{}@{variant}", model.name));
     match asked {
@@ -65,7 +65,8 @@ pub fn screen_one(
     }
 }
 
-struct Asked<'a> {
+/// An operation to screen, with its model and the golden digests.
+struct Task<'a> {
     device: &'a dyn Device,
     operation: &'a Operation,
     model: &'a Model,
@@ -74,7 +75,7 @@ struct Asked<'a> {
     is_cached: bool,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> Task<'a> {
     fn new(
         device: &'a dyn Device,
         operation: &'a Operation,

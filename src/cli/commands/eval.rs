@@ -45,8 +45,8 @@ pub(crate) fn eval(arguments: &Eval, screen: Screen) -> Outcome {
     let id = &select::one_operation(&arguments.op, &target.listed)?.id;
     let limits = Limits::new(arguments.reach.timeout, None, Interrupt::default());
     let isolation = Isolation { wanted: isolate, forward_stderr: false };
-    let unit = Unit::open(target, id, reach(target, isolation, &limits))?;
-    let operation = &unit.operation;
+    let opened = Opened::new(target, id, reach(target, isolation, &limits))?;
+    let operation = &opened.operation;
     let mut stdin = io::BufReader::with_capacity(READ_BYTES, io::stdin().lock());
     let mut stdout = io::stdout().lock();
     let mut answers = Vec::new();
@@ -88,7 +88,7 @@ pub(crate) fn eval(arguments: &Eval, screen: Screen) -> Outcome {
             output::note(format!("note: {rounded}; further rounded values are not reported"));
             told = true;
         }
-        dots.answer(&unit, &mut answers)?;
+        dots.answer(&opened, &mut answers)?;
         stdout.write_all(&answers).and_then(|()| stdout.flush()).map_err(|error| Failure::output(&error))?;
         answers.clear();
         result?;
@@ -140,10 +140,10 @@ fn stdin_bytes() -> Option<u64> {
 
 impl Dots<'_> {
     /// Computes every dot and appends one line for each.
-    fn answer(&self, unit: &Unit, answers: &mut Vec<u8>) -> Result<(), Failure> {
+    fn answer(&self, opened: &Opened, answers: &mut Vec<u8>) -> Result<(), Failure> {
         let digits = self.operation.id.d.bits().div_ceil(4);
         answers.reserve(self.count * (digits as usize + 12));
-        for bits in unit.compute(self)? {
+        for bits in opened.compute(self)? {
             answers.extend_from_slice(b"{\"d\":\"0x");
             for digit in (0..digits).rev() {
                 answers.push(b"0123456789abcdef"[(bits >> (4 * digit) & 15) as usize]);
@@ -155,13 +155,13 @@ impl Dots<'_> {
 }
 
 /// The device and operation that compute.
-struct Unit {
+struct Opened {
     device: Arc<dyn Device>,
     operation: Operation,
 }
 
-impl Unit {
-    fn open(target: &Target, id: &OperationId, reached: Result<Reached, Error>) -> Result<Self, Failure> {
+impl Opened {
+    fn new(target: &Target, id: &OperationId, reached: Result<Reached, Error>) -> Result<Self, Failure> {
         let device = reached.map_err(Failure::no_device)?.device;
         let missing = || Failure::no_device(format!("{} has no operation {id} any more", target.selector));
         let operation = device.operations().get(id).ok_or_else(missing)?.clone();
