@@ -97,11 +97,11 @@ struct CheckedDevice {
     operations: Vec<Checked>,
 }
 
-/// A check, and what was found if it does not hold.
+/// A check, and the violation found if it does not hold.
 #[derive(Serialize)]
 struct Check {
     name: &'static str,
-    /// What must hold.
+    /// The requirement.
     wanted: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     found: Option<String>,
