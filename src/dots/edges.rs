@@ -21,7 +21,8 @@ enum Fill {
     SignedZero,
     /// The smallest subnormals of A and of B, or one of them and 1.
     Smallest,
-    /// A subnormal and a long significand, of either: a product whose leading bit lies far below the sum of the exponents.
+    /// A subnormal and a long significand, of either: a product whose leading bit lies far below the sum of the
+    /// exponents.
     Subnormal,
     /// The smallest normal values.
     SmallestNormal,
