@@ -98,6 +98,13 @@ pub fn short(format: Format, bits: u64) -> String {
     }
 }
 
+/// Quotes a word for a shell if it needs it: `'exec:python3 unit.py'`.
+#[must_use]
+pub fn shell_word(word: &str) -> Cow<'_, str> {
+    // Only a word with a NUL cannot be quoted, and none can be an argument.
+    shlex::try_quote(word).unwrap_or(Cow::Borrowed(word))
+}
+
 /// Formats a count and its noun: `1 report`, `2 reports`.
 #[must_use]
 pub fn counted<N: std::fmt::Display + PartialEq + From<u8>>(count: N, noun: &str) -> String {
@@ -108,6 +115,17 @@ pub fn counted<N: std::fmt::Display + PartialEq + From<u8>>(count: N, noun: &str
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_word_is_quoted_for_a_shell_only_if_it_needs_it() {
+        assert_eq!(shell_word("cpu:0"), "cpu:0");
+        assert_eq!(shell_word("a\0b"), "a\0b");
+        for word in ["exec:python3 unit.py", "it's.toml", "a$b", ""] {
+            let quoted = shell_word(word);
+            assert_ne!(quoted, word);
+            assert_eq!(shlex::split(&quoted), Some(vec![word.to_owned()]));
+        }
+    }
 
     #[test]
     fn decimals_stand_for_their_bits() {

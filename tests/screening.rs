@@ -297,6 +297,22 @@ fn a_fleet_names_the_machine_that_deviates_and_in_what() {
 }
 
 #[test]
+fn of_classes_of_one_size_the_one_with_the_most_answers_is_the_usual_one() {
+    let folder = tempfile::tempdir().expect("a folder");
+    report(folder.path(), "whole", |_| ());
+    for left in 1..8 {
+        // Digests order classes of one size: several small ones, so that one of them comes before the whole report's.
+        report(folder.path(), &format!("part{left}"), |report| {
+            let findings = report["operations"][0]["findings"].as_array_mut().expect("findings");
+            findings.truncate(left);
+        });
+    }
+    let (_, fleet) = merged(&[folder.path().to_str().expect("UTF-8")]);
+    let classes = fleet["kinds"][0]["classes"].as_array().expect("classes");
+    assert_eq!((classes.len(), &classes[0]["nodes"]), (8, &json!(["whole"])), "{fleet}");
+}
+
+#[test]
 fn a_fleet_says_what_changed_since_an_earlier_one() {
     let folder = tempfile::tempdir().expect("a folder");
     let (reports, saved) = (folder.path().join("reports"), folder.path().join("fleet.json"));

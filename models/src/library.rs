@@ -25,6 +25,12 @@ pub fn load(name: &str) -> Result<Model, Error> {
     let found = find(base)?;
     let index = found.and_then(|found| shipped().iter().position(|model| model.name == found.name));
     let Some(index) = index else {
+        if std::path::Path::new(base).is_file() {
+            return Err(Error::invalid(format!(
+                "no model `{base}`, but a file of that name: a model file ends in `.toml`, or is given with its \
+                 directory, as in `./{base}`"
+            )));
+        }
         let names: Vec<&str> = shipped().iter().map(|model| model.name.as_str()).collect();
         return Err(Error::invalid(format!(
             "unknown model `{base}`; the models are {}, or a path to a model file",
@@ -35,5 +41,19 @@ pub fn load(name: &str) -> Result<Model, Error> {
     match variant {
         None => Ok(shipped()[index].clone()),
         Some(_) => Model::parse(file, text, variant),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_not_named_as_a_model_file_is_told_from_an_unknown_model() {
+        // Tests run in the folder of their crate.
+        let words = load("build.rs").expect_err("not a model").to_string();
+        assert!(words.contains("a file of that name") && words.contains("`./build.rs`"), "{words}");
+        let words = load("nosuch").expect_err("not a model").to_string();
+        assert!(words.contains("unknown model `nosuch`; the models are a100"), "{words}");
     }
 }

@@ -77,7 +77,7 @@ pub(super) fn answer(error: &clap::Error, given: &[OsString]) -> Option<Failure>
                 [] => format!("{last} is missing{}", purpose(missing, command)),
                 others => format!("{} and {last} are missing", others.join(", ")),
             };
-            let example = arguments::examples(command.get_name()).next();
+            let example = example(missing, command.get_name());
             Some(Failure::usage(what).help(example.map_or_else(help, |example| format!("for example `{example}`"))))
         }
         ErrorKind::InvalidValue => {
@@ -101,7 +101,8 @@ pub(super) fn answer(error: &clap::Error, given: &[OsString]) -> Option<Failure>
         ErrorKind::ValueValidation => {
             let name = plain(one(ContextKind::InvalidArg)?);
             let name = name.split(' ').next().unwrap_or(&name);
-            error.source().map(|source| Failure::usage(format!("`{name}`: {source}")).help(help()))
+            let value = one(ContextKind::InvalidValue).unwrap_or_default();
+            error.source().map(|source| Failure::usage(format!("`{name}`: {}", reason(source, value))).help(help()))
         }
         _ => None,
     }
@@ -110,6 +111,27 @@ pub(super) fn answer(error: &clap::Error, given: &[OsString]) -> Option<Failure>
 /// Strips the brackets from an argument's name: `--out MODEL.toml`.
 fn plain(name: &str) -> String {
     name.replace(['<', '>', '[', ']'], "").trim_end_matches("...").to_owned()
+}
+
+/// Returns the first example of a command that has every missing option, otherwise the first one that has any of them.
+fn example(missing: &[String], command: &str) -> Option<&'static str> {
+    let names: Vec<String> = missing.iter().map(|name| plain(name)).collect();
+    let first = names.iter().filter_map(|name| name.split([' ', '|']).next());
+    let options: Vec<&str> = first.filter(|name| name.starts_with("--")).collect();
+    let has = |example: &str, option: &str| example.split(' ').any(|word| word == option);
+    let all = arguments::examples(command).find(|example| options.iter().all(|option| has(example, option)));
+    all.or_else(|| arguments::examples(command).find(|example| options.iter().any(|option| has(example, option))))
+}
+
+/// Returns why a value is not valid, with the value: the messages of the standard library do not contain it.
+fn reason(source: &(dyn std::error::Error + 'static), value: &str) -> String {
+    if source.is::<std::num::ParseIntError>() {
+        format!("`{value}` is not a whole number, or is too large")
+    } else if source.is::<std::num::ParseFloatError>() {
+        format!("`{value}` is not a number")
+    } else {
+        source.to_string()
+    }
 }
 
 /// Describes the purpose of a missing argument, in brackets.

@@ -66,6 +66,11 @@ impl Answers {
         Self { class, answers }
     }
 
+    /// The number of answers.
+    pub(super) fn len(&self) -> usize {
+        self.answers.len()
+    }
+
     /// Lists the answers of `other` that differ from these.
     pub(super) fn differences(&self, other: &Self) -> Vec<FleetDifference> {
         let mut all = self.answers.clone();

@@ -166,7 +166,7 @@ impl Merged {
 }
 
 /// Sorts items by descending count; items with equal counts keep their order. Quadratic, for short lists.
-fn most_first<T>(items: impl Iterator<Item = T>, count: impl Fn(&T) -> u64) -> Vec<T> {
+fn most_first<T, C: Ord>(items: impl Iterator<Item = T>, count: impl Fn(&T) -> C) -> Vec<T> {
     let mut ordered: Vec<T> = Vec::new();
     for item in items {
         let at = ordered.iter().position(|before| count(before) < count(&item)).unwrap_or(ordered.len());
@@ -194,7 +194,12 @@ fn kind((backend, fingerprint): (&str, &str), devices: &[(&str, &Device)]) -> Fl
             by_class.entry(&answers.class).or_default().push((node, device));
         }
     }
-    let by_class = most_first(by_class.into_iter(), |(_, devices)| devices.len() as u64);
+    // Of two classes of one size, the one with more answers is the usual one: a report of a single probe is a class of
+    // its own.
+    let by_class = most_first(by_class.into_iter(), |(_, devices)| {
+        let answers = devices.first().and_then(|(_, device)| device.report.as_ref());
+        (devices.len(), answers.map_or(0, |(_, answers)| answers.len()))
+    });
     let answers = |devices: &[(&str, &Device)]| devices.first().and_then(|(_, device)| device.report.clone());
     let usual = by_class.first().and_then(|(_, devices)| answers(devices));
     let classes = by_class.iter().enumerate().map(|(at, (class, devices))| {

@@ -50,10 +50,13 @@ pub fn is_wanted(patterns: &[String], probe: &str) -> bool {
     patterns.iter().any(|pattern| glob::matches(pattern, probe) || is_part(pattern))
 }
 
+/// The most groups of probes that an error lists.
+const SHOWN: usize = 10;
+
 /// Checks that a pattern matches a probe.
 ///
 /// # Errors
-/// If it does not; the message lists the probes.
+/// If it does not; the message lists the first groups of probes.
 pub fn check_probe(wanted: &str) -> Result<(), Error> {
     let is_probe = |entry: &glossary::Entry| entry.kind == glossary::Kind::Probe;
     if probes::all().any(|probe| is_wanted(&[wanted.to_owned()], probe.name))
@@ -61,6 +64,14 @@ pub fn check_probe(wanted: &str) -> Result<(), Error> {
     {
         return Ok(());
     }
-    let names: Vec<&str> = probes::all().map(|probe| probe.name).collect();
-    Err(Error::invalid(format!("unknown probe `{wanted}`; the probes are {}", names.join(", "))))
+    let group = |name: &str| name.split_once('.').map_or_else(|| name.to_owned(), |(group, _)| format!("{group}.*"));
+    let mut names: Vec<String> = Vec::new();
+    for name in probes::all().map(|probe| group(probe.name)) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let more = names.len().saturating_sub(SHOWN);
+    names.truncate(SHOWN);
+    Err(Error::invalid(format!("unknown probe `{wanted}`; the probes are {} and {more} more", names.join(", "))))
 }

@@ -68,6 +68,10 @@ fn what_cannot_be_done_is_refused_before_the_work() {
     refused(&["verify", "--device", "sim:a100", "--model", "nope"], &["`nope`", "a100"]);
     refused(&["verify", "--device", "sim:a100", "--model", "amx"], &["`amx`", "has no operation"]);
     refused(&["verify", "--device", "sim:a100", "--model", "v100", "--op", OPERATION], &["`v100`", OPERATION]);
+    refused(
+        &["verify", "--device", "sim:mi300x", "--op", "mfma.m16n16k16.f32.f16.f16.f32", "--model", "h100"],
+        &["of the same formats and k it has mma.m16n8k16.f32.f16.f16.f32", "`mxprobe compare sim:mi300x h100`"],
+    );
     refused(&["verify", "--device", "sim:a100", "--model", "a100", "--count", "0"], &["0"]);
     refused(&["run", "--device", "sim:a100", "--expect", "nope"], &["`nope`"]);
     refused(

@@ -22,7 +22,7 @@ const fn with_input(line: &'static str, input: &'static str, says: &'static str)
 
 const F16: &str = "mma.m16n8k16.f32.f16.f16.f32";
 
-const MISTAKES: [Mistake; 58] = [
+const MISTAKES: [Mistake; 60] = [
     // A device, or something else, in place of a command.
     mistake("h100", "no command `h100`; did you mean `mxprobe run --device h100`?"),
     mistake("'RTX 4090'", "no command `RTX 4090`; did you mean `mxprobe run --device 'RTX 4090'`?"),
@@ -70,6 +70,10 @@ const MISTAKES: [Mistake; 58] = [
     mistake("run --device amx --op TDPBF16SP", "sim:amx has no operation `TDPBF16SP`; did you mean `tdpbf16ps`?"),
     mistake("distinguish h100 mi300x --op fp8", "h100 and mi300x have no operation `fp8` of the same formats and k"),
     mistake("run --device amx --probe order.tre", "no probe `order.tre`; did you mean `order.tree`?"),
+    mistake(
+        "run --device amx --probe nosuch",
+        "unknown probe `nosuch`; the probes are self_test, determinism, position",
+    ),
     mistake("explain RMZ", "no entry for `RMZ`"),
     mistake("explain alingment", "no entry for `alingment`; did you mean `alignment`?"),
     mistake("run --device a100 --shape 16x16x16", "`--shape`: sim:a100 has no operation with free sizes"),
@@ -79,6 +83,7 @@ const MISTAKES: [Mistake; 58] = [
     mistake("completions powershel", "did you mean `powershell`?"),
     mistake("run --device amx --timeout 0", "`--timeout`: `0` is not above 0 and at most 86400 seconds"),
     mistake("verify --device amx --model amx --count 0", "`--count`: 0 is not in 1.."),
+    mistake("verify --device amx --model amx --count x", "`--count`: `x` is not a whole number"),
     mistake("gemm --device a100 --op fp16 --random 4,4", "`--random`: `4,4` is not 3 numbers separated by commas"),
     // Dots.
     with_input("eval --device h100 --op F16", r#"{"a":[1,2],"b":[1],"c":0}"#, "line 1: a has 2 elements and b has 1"),
@@ -127,4 +132,20 @@ fn each_mistake_of_a_newcomer_is_answered_by_one_sentence_that_names_the_right_t
         }
     }
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), MISTAKES.len(), wrong.join("\n"));
+}
+
+#[test]
+fn the_example_under_an_error_has_the_option_that_is_missing_or_there_is_none() {
+    let help = |arguments: &[&str]| say(arguments).ended(2).err;
+    assert!(help(&["distinguish", "h100"]).contains("help: for example `mxprobe distinguish a100 h100 --op "));
+    let trace = help(&["explain", "--trace"]);
+    assert!(trace.contains("help: `mxprobe explain --help` shows the options"), "{trace}");
+    assert!(help(&["validate"]).contains("help: for example `mxprobe validate "));
+}
+
+#[test]
+fn a_list_of_probes_names_a_group_once() {
+    let words = say(&["run", "--device", "amx", "--probe", "nosuch"]).ended(2).err;
+    assert_eq!(words.matches("alignment.*").count(), 1, "{words}");
+    assert!(!words.contains("alignment.below") && words.contains(" and 1"), "{words}");
 }

@@ -135,7 +135,8 @@ class Operation:
         size, code = FORMATS[name][0], FORMATS[name][3]
         if self.bits:
             code = {1: "B", 2: "H", 4: "I", 8: "Q"}[size]
-        return memoryview(part).cast(code, shape)
+        # A memoryview without elements cannot be given a shape: an empty batch is a flat one.
+        return memoryview(part).cast(code, shape) if part else memoryview(part).cast(code)
 
     def _bytes(self, name, result, shape):
         count = FORMATS[name][0]

@@ -117,7 +117,7 @@ pub(crate) enum Command {
     Distinguish(Distinguish),
     /// Show saved reports: as a table, Markdown, CSV or a page for a browser
     Report(View),
-    /// Compare saved reports: what differs, by which property, and with which bits
+    /// Compare devices, models and saved reports: what differs, by which property, and with which bits
     Compare(Compare),
     /// Merge reports and screens of many machines: classes of equal behaviour, what deviates, what changed
     #[command(after_help = "Exit codes: 0 all alike and healthy; 1 a device deviates or is wrong; 2 usage or I/O")]

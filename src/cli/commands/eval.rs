@@ -17,7 +17,7 @@ use crate::cli::{
     },
     failure::{Failure, Outcome},
     io::{
-        dot_lines::{Dots, range_of},
+        dot_lines::{Dots, example, range_of},
         interrupt::Interrupt,
         output,
         progress::Progress,
@@ -47,6 +47,9 @@ pub(crate) fn eval(arguments: &Eval, screen: Screen) -> Outcome {
     let isolation = Isolation { wanted: isolate, forward_stderr: false };
     let opened = Opened::new(target, id, reach(target, isolation, &limits))?;
     let operation = &opened.operation;
+    if let Some(words) = hint(operation, io::stdin().is_terminal() && !screen.quiet) {
+        output::note(words);
+    }
     let mut stdin = io::BufReader::with_capacity(READ_BYTES, io::stdin().lock());
     let mut stdout = io::stdout().lock();
     let mut answers = Vec::new();
@@ -99,6 +102,12 @@ pub(crate) fn eval(arguments: &Eval, screen: Screen) -> Outcome {
             return output::print(b"");
         }
     }
+}
+
+/// Says what to type, for people whose standard input is a terminal.
+fn hint(operation: &Operation, is_typed: bool) -> Option<String> {
+    is_typed
+        .then(|| format!("note: reading one dot per line until end of file (Ctrl-D), such as {}", example(operation)))
 }
 
 /// How much of standard input was answered.
@@ -231,5 +240,23 @@ fn set_row(elements: &mut Elements, at: usize, numbers: &[u64]) {
 fn set_column(elements: &mut Elements, at: usize, stride: usize, numbers: &[u64]) {
     for (index, bits) in numbers.iter().enumerate() {
         elements.set(at + index * stride, *bits);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn people_who_type_dots_see_a_line_that_is_read() {
+        for id in ["mma.m16n8k16.f32.f16.f16.f32", "mma.m16n8k64.f32.e2m1.e2m1.f32.block16.ue4m3"] {
+            let operation = Operation::new(id.parse().expect("an id"), "warp");
+            let words = hint(&operation, true).expect("words");
+            let (_, line) = words.split_once("such as ").expect("an example");
+            let mut dots = Dots::new(&operation);
+            assert!(dots.read(line.as_bytes()).is_ok(), "{line}");
+            assert_eq!(dots.count, 1);
+            assert_eq!(hint(&operation, false), None);
+        }
     }
 }

@@ -212,6 +212,9 @@ impl Listener<VerifiedOperation> for Grows {
     }
 }
 
+/// The most operations of a model that an error lists.
+const SHOWN: usize = 12;
+
 /// The requested operations that the device and the model have; without `--op`, all that both have.
 fn common(arguments: &Verify, target: &Target, model: &Model) -> Result<Vec<OperationId>, Failure> {
     let asked = each::operations(&arguments.op, target)?;
@@ -224,13 +227,29 @@ fn common(arguments: &Verify, target: &Target, model: &Model) -> Result<Vec<Oper
         return Ok(both);
     }
     let missing = asked.iter().find(|operation| !model.operations.contains_key(&operation.id));
-    let missing = missing.map_or_else(String::new, |operation| operation.id.to_string());
-    let mut failure = Failure::usage(format!(
-        "the model `{}` has no operation {missing}",
-        arguments.model.as_deref().unwrap_or_default()
-    ));
-    for id in model.operations.keys().take(12) {
+    let Some(missing) = missing.map(|operation| &operation.id) else {
+        return Err(Failure::usage(format!("{} has no operations", target.selector)));
+    };
+    let name = arguments.model.as_deref().unwrap_or_default();
+    let mut failure = Failure::usage(format!("the model `{name}` has no operation {missing}"));
+    let formats = |id: &OperationId| (id.shape.k, id.d, id.a, id.b, id.c, id.qualifiers.clone());
+    let alike: Vec<&OperationId> = model.operations.keys().filter(|id| formats(id) == formats(missing)).collect();
+    if !alike.is_empty() {
+        for id in alike.iter().take(SHOWN) {
+            failure = failure.cause(format!("of the same formats and k it has {id}"));
+        }
+        return Err(failure.help(format!(
+            "`verify` compares operations of the same id; `mxprobe compare` also compares those of the same \
+             formats and k: `mxprobe compare {} {name}`",
+            crate::plain::shell_word(&target.selector)
+        )));
+    }
+    for id in model.operations.keys().take(SHOWN) {
         failure = failure.cause(format!("it has {id}"));
+    }
+    let others = model.operations.len().saturating_sub(SHOWN);
+    if others > 0 {
+        failure = failure.cause(format!("and {others} more"));
     }
     Err(failure.help("`mxprobe list -v --backend sim` shows the operations of every model"))
 }

@@ -81,20 +81,23 @@ impl Wrong {
         let text = text.trim();
         let shown: String = text.chars().take(100).collect();
         let more = if shown.len() < text.len() { "…" } else { "" };
-        let mut example = format!(
-            r#"{{"a":["{}"],"b":["{}"],"c":"{}""#,
-            operation.id.a.hex(operation.id.a.one()),
-            operation.id.b.hex(operation.id.b.one()),
-            operation.id.c.hex(0)
-        );
-        if let Some(scale) = operation.id.block_scale() {
-            let one = scale.format.hex(scale.format.one());
-            example += &format!(r#","scale_a":["{one}"],"scale_b":["{one}"]"#);
-        }
-        Failure::usage(format!("line {number}: {}", self.0))
-            .cause(format!("{shown}{more}"))
-            .help(format!("a line for {} looks like {example}}}", operation.id))
+        Failure::usage(format!("line {number}: {}", self.0)).cause(format!("{shown}{more}")).help(format!(
+            "a line for {} looks like {}",
+            operation.id,
+            example(operation)
+        ))
     }
+}
+
+/// Returns a line for a dot of an operation: 1·1 + 0.
+pub(in crate::cli) fn example(operation: &Operation) -> String {
+    let id = &operation.id;
+    let (a, b, c) = (id.a.hex(id.a.one()), id.b.hex(id.b.one()), id.c.hex(0));
+    let scales = id.block_scale().map_or_else(String::new, |scale| {
+        let one = scale.format.hex(scale.format.one());
+        format!(r#","scale_a":["{one}"],"scale_b":["{one}"]"#)
+    });
+    format!(r#"{{"a":["{a}"],"b":["{b}"],"c":"{c}"{scales}}}"#)
 }
 
 /// Dots of one operation, as bits.

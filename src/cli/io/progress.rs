@@ -166,8 +166,7 @@ impl Progress {
 
     fn show(&mut self, part: f64) {
         let (done, total) = (self.done, self.total);
-        let comma = if self.detail.is_empty() { "" } else { ", " };
-        let words = plain::one_line(&format!("{}{comma}{}", self.now, self.detail)).into_owned();
+        let words = plain::one_line(&joined(&self.now, &self.detail)).into_owned();
         match &mut self.how {
             How::Silent => {}
             How::Bar(bar) => {
@@ -193,6 +192,12 @@ impl Drop for Progress {
             bar.finish_and_clear();
         }
     }
+}
+
+/// Joins the current step and its detail, either of which may be empty.
+fn joined(now: &str, detail: &str) -> String {
+    let comma = if now.is_empty() || detail.is_empty() { "" } else { ", " };
+    format!("{now}{comma}{detail}")
 }
 
 impl Lines {
@@ -253,6 +258,12 @@ fn left(passed: Duration, position: u64, length: u64) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_comma_is_between_a_step_and_its_detail_only() {
+        assert_eq!(joined("sim:h100", "order"), "sim:h100, order");
+        assert_eq!([joined("", "sim:h100"), joined("sim:h100", ""), joined("", "")], ["sim:h100", "sim:h100", ""]);
+    }
 
     #[test]
     fn the_time_left_is_that_of_the_steps_left() {

@@ -231,6 +231,9 @@ fn unfinished(report: &Report) -> Vec<Block> {
     blocks
 }
 
+/// The glossary's entries about the column of bits.
+const WHY: &str = "alignment";
+
 /// Returns the hint on where to look further.
 fn more(summary: &Summary) -> String {
     let example = summary.rows.iter().find(|row| row.is_short()).or(summary.rows.first());
@@ -239,7 +242,7 @@ fn more(summary: &Summary) -> String {
         let family = if matrix { &id.family } else { "dot" };
         format!("   one: --op '{family}*{}*'", id.a)
     });
-    format!("more: -v{example}   why: mxprobe explain bits")
+    format!("more: -v{example}   why: mxprobe explain {WHY}")
 }
 
 #[cfg(test)]
@@ -255,5 +258,11 @@ mod tests {
         assert_eq!(fitted(&families[..1], Some("m8n8k4"), 80), "mma m8n8k4");
         assert_eq!(words::at_once(AtOnce::All), "all");
         assert_eq!(words::bits_kept(BitsKept::AtLeast(20)), "≥20");
+    }
+
+    #[test]
+    fn the_hint_names_an_entry_of_the_glossary() {
+        assert!(!crate::glossary::explain(WHY).is_empty(), "{WHY}");
+        assert!(crate::glossary::explain("no such word").is_empty());
     }
 }

@@ -15,6 +15,8 @@ use crate::{
 const COLUMNS: &str = "schema tool_version node selector backend fingerprint driver class verdict";
 /// The maximum number of a class's differences shown to people; the JSON has all.
 const SHOWN: usize = 12;
+/// The most letters of an answer that are shown to people.
+const WIDEST: usize = 32;
 /// The maximum number of a class's machines shown to people.
 const NODES: usize = 16;
 
@@ -97,9 +99,10 @@ fn of_kind(kind: &FleetKind) -> Vec<Block> {
         inner.extend(Block::titled(3, format!("class {}, beside the largest", class.class)));
         let head = ["operation", "probe", "usual", "here"];
         let rows = class.differs.iter().take(SHOWN).map(|found| {
-            let answer = |answer: &Option<String>| Cell::code(answer.clone().unwrap_or_else(|| "not asked".to_owned()));
+            let [usual, here] = [&found.usual, &found.here].map(|answer| answer.as_deref().unwrap_or("not asked"));
+            let (usual, here) = shortened(usual, here);
             let names = [&found.operation, &found.probe].map(Cell::code);
-            Row::plain(names.into_iter().chain([answer(&found.usual), answer(&found.here)]).collect())
+            Row::plain(names.into_iter().chain([Cell::code(usual), Cell::code(here)]).collect())
         });
         inner.push(Block::table(head, rows));
         if class.differs.len() > SHOWN {
@@ -108,6 +111,20 @@ fn of_kind(kind: &FleetKind) -> Vec<Block> {
     }
     blocks.push(Block::Inset(inner));
     blocks
+}
+
+/// Cuts two answers that differ to the part of each around their first difference; the JSON has all of both.
+fn shortened(one: &str, other: &str) -> (String, String) {
+    let alike = one.chars().zip(other.chars()).take_while(|(one, other)| one == other).count();
+    let from =
+        if one.chars().count().max(other.chars().count()) > WIDEST { alike.saturating_sub(WIDEST / 4) } else { 0 };
+    let cut = |text: &str| {
+        let part: String = text.chars().skip(from).take(WIDEST).collect();
+        let before = if from > 0 { "…" } else { "" };
+        let after = if text.chars().count() > from + WIDEST { "…" } else { "" };
+        format!("{before}{part}{after}")
+    };
+    (cut(one), cut(other))
 }
 
 fn row((at, class): (usize, &FleetClass)) -> Row {
@@ -144,4 +161,22 @@ fn of_drift(drift: &Drift) -> Vec<Block> {
     }
     blocks.push(Block::Inset(inner));
     blocks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_answers_are_cut_to_their_first_difference_and_short_ones_are_not() {
+        let pair = |one: &str, other: &str| (one.to_owned(), other.to_owned());
+        assert_eq!(shortened("true", "not asked"), pair("true", "not asked"));
+        let (one, other) = shortened(&"é".repeat(99), "not asked");
+        assert_eq!((one, &*other), (format!("{}…", "é".repeat(WIDEST)), "not asked"));
+        let long = |letter: &str| format!("{}{letter}{}", "x".repeat(70), "y".repeat(70));
+        let (one, other) = shortened(&long("1"), &long("2"));
+        assert_eq!((one.matches('1').count(), other.matches('2').count()), (1, 1), "{one} {other}");
+        assert_ne!(one, other);
+        assert_eq!(one.chars().count(), WIDEST + 2);
+    }
 }

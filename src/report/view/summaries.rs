@@ -6,7 +6,7 @@ use mxprobe_api::OperationId;
 
 use super::page::{Block, Cell, Column, Layout, Row, Table, Tone};
 use crate::{
-    plain::counted,
+    plain::{counted, shell_word},
     report::record::{IdentificationOutcome, IdentificationReport, IdentifiedOperation, Time, VerificationReport},
 };
 
@@ -48,11 +48,16 @@ pub fn identification_summary(report: &IdentificationReport, saved: Option<&impl
     lines.extend(saved.map(|path| ("saved", path.to_string())));
     let selector = &report.device.selector;
     match (report.time.interrupted, saved, &report.model) {
-        (true, Some(path), _) => lines.push(("next", format!("mxprobe identify --resume {path}"))),
+        (true, Some(path), _) => {
+            lines.push(("next", format!("mxprobe identify --resume {}", shell_word(&path.to_string()))))
+        }
         (true, None, _) => {
             lines.push(("next", "--report FILE.json keeps an identification that can be resumed".into()))
         }
-        (false, _, Some(model)) => lines.push(("next", format!("mxprobe verify --device {selector} --model {model}"))),
+        (false, _, Some(model)) => {
+            let (selector, model) = (shell_word(selector), shell_word(model));
+            lines.push(("next", format!("mxprobe verify --device {selector} --model {model}")));
+        }
         (false, ..) => {}
     }
     blocks.push(facts(lines));
@@ -126,7 +131,9 @@ pub fn verification_summary(report: &VerificationReport, saved: Option<&impl Dis
     let mut lines = vec![("dots", format!("{dots} compared, bit for bit"))];
     lines.extend(saved.map(|path| ("saved", path.to_string())));
     match (report.time.interrupted, saved) {
-        (true, Some(path)) => lines.push(("next", format!("mxprobe verify --resume {path}"))),
+        (true, Some(path)) => {
+            lines.push(("next", format!("mxprobe verify --resume {}", shell_word(&path.to_string()))))
+        }
         (true, None) => lines.push(("next", "--out FILE.json keeps a verification that can be resumed".into())),
         (false, _) => {}
     }
