@@ -47,18 +47,25 @@ impl Guessed {
         }
     }
 
-    /// Returns the readings with groups of the trees that explain more than the observed one, the best tree first, if
-    /// `next` is the first reading after those of the guessed trees; otherwise nothing.
+    /// Returns the readings with groups of the trees of even blocks that explain more than the observed one, the best
+    /// tree first, if `next` is the first reading after those of the guessed trees; otherwise nothing.
     pub(super) fn grouped(&mut self, next: &Rc<Skeleton>, id: &OperationId) -> Vec<Rc<Skeleton>> {
         if self.came.is_empty() || self.number(next).is_some() {
             return Vec::new();
         }
         let observed = self.observed.unwrap_or_default();
         let mut better = std::mem::take(&mut self.came);
-        better.retain(|(explained, _)| *explained > observed);
+        better.retain(|(explained, number)| *explained > observed && is_even(&self.plain[*number].0));
         better.sort_by_key(|(explained, _)| Reverse(*explained));
         let trees = better.into_iter().take(MOST).map(|(_, number)| &self.plain[number].1);
         let found = trees.flat_map(|tree| readings(tree, id));
         found.filter(|skeleton| skeleton.roles.contains(&Role::Group)).map(Rc::new).collect()
     }
+}
+
+/// Returns whether all additions of a tree take equally many terms.
+fn is_even(skeleton: &Skeleton) -> bool {
+    let mut terms = skeleton.plan.nodes.iter().map(|node| node.terms.len());
+    let first = terms.next();
+    terms.all(|terms| Some(terms) == first)
 }

@@ -52,6 +52,9 @@ pub(super) fn wrapped(experiments: &mut Experiments<'_, '_>, now: &Scored, domai
 /// Formats whose precision no product of narrower formats exceeds.
 const WIDE: [Format; 2] = [Format::F32, Format::F64];
 
+/// The most NaN that are tried as the result of an invalid product.
+const NANS: usize = 3;
+
 /// Returns candidates in which the new adder only gives a NaN of its own, if each of the dots `wrong` results in a NaN.
 /// Until the NaN of other additions is changed as well, that may explain nothing.
 fn with_its_own_nan(
@@ -64,13 +67,17 @@ fn with_its_own_nan(
     if !wrong.iter().all(|at| matches!(d.decode(experiments.answers[*at]), Decoded::Nan { .. })) {
         return Vec::new();
     }
-    let candidate = |format: Format| {
+    let candidate = |format: Format, invalid: u64| {
         let mut changed = hypothesis.clone();
         let output = float(format, format.fraction_bits(), Rounding::NearestEven);
-        changed.adders[own] = Adder::exact(NAME, output, nan::seen(experiments, format));
+        changed.adders[own] = Adder::exact(NAME, output, NanRules { invalid, ..nan::seen(experiments, format) });
         Scored { hypothesis: changed, explained: 0 }
     };
-    WIDE.into_iter().map(candidate).collect()
+    let with_each = |format: Format| {
+        let seen = nan::bits_seen(experiments, format);
+        seen.into_iter().take(NANS).map(move |invalid| candidate(format, invalid))
+    };
+    WIDE.into_iter().flat_map(with_each).collect()
 }
 
 /// Fraction bits of the grid whose floor is tried at every exponent: more than a product has in most formats.
