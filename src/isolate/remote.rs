@@ -11,8 +11,8 @@ use std::{
 };
 
 use mxprobe_api::{
-    Code, Device, DeviceInfo, Elements, Error, Format, GemmOperands, Issued, Library, Load, Matrices, Operation,
-    OperationSet, Refusal, Scalars, Screening, Sizes, TileBatch, Timed, Timing,
+    Code, Device, DeviceInfo, Elements, Error, Format, FreeOperation, GemmOperands, Issued, Library, Load, Matrices,
+    Operation, OperationSet, Refusal, Scalars, Screening, Sizes, TileBatch, Timed, Timing,
 };
 
 use serde::Serialize;
@@ -261,6 +261,10 @@ impl Device for RemoteDevice {
 
     fn operations(&self) -> &OperationSet {
         &self.operations
+    }
+
+    fn free_operations(&self) -> &[FreeOperation] {
+        &self.described.free
     }
 
     fn refusals(&self) -> &[Refusal] {

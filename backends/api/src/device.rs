@@ -3,8 +3,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Code, Elements, Error, FreeOperation, Matrices, Operation, OperationId, OperationSet, Scalars, Screening, TileBatch,
-    Timing,
+    Code, Elements, Error, FreeOperation, Matrices, Operation, OperationId, OperationSet, Scalars, Screening,
+    TileBatch, Timing,
 };
 
 /// A way to reach matrix units: CUDA, Vulkan, the CPU's own instructions, models.

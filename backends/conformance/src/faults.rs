@@ -1,7 +1,7 @@
 //! Wrong devices, each with a single fault.
 
 use std::sync::{
-    Mutex, PoisonError,
+    FreeOperation, Mutex, PoisonError,
     atomic::{AtomicU64, Ordering},
 };
 
@@ -224,6 +224,10 @@ impl Device for WrongDevice {
 
     fn operations(&self) -> &OperationSet {
         self.right.operations()
+    }
+
+    fn free_operations(&self) -> &[FreeOperation] {
+        self.right.free_operations()
     }
 
     fn execute(&self, operation: &Operation, batch: &TileBatch) -> Result<Elements, Error> {

@@ -117,9 +117,7 @@ pub(crate) fn named(
             Selector::All => {
                 let devices = asked.iter().zip(&found).filter(|(entry, _)| entry.name != MODELS && !entry.hidden);
                 let devices: Vec<Target> = devices
-                    .flat_map(|(entry, found)| {
-                        found.devices.iter().map(|device| found.target(entry, device))
-                    })
+                    .flat_map(|(entry, found)| found.devices.iter().map(|device| found.target(entry, device)))
                     .collect();
                 if devices.is_empty() {
                     return Err(no_usable(&found, &format!("`--device {text}`")));
