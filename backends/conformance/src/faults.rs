@@ -1,13 +1,13 @@
 //! Wrong devices, each with a single fault.
 
 use std::sync::{
-    FreeOperation, Mutex, PoisonError,
+    Mutex, PoisonError,
     atomic::{AtomicU64, Ordering},
 };
 
 use mxprobe_api::{
-    Backend, Code, Decoded, Device, DeviceInfo, Discovery, Elements, Error, Format, Matrices, Operation, OperationSet,
-    Refusal, Scalars, Screening, TileBatch, Timing,
+    Backend, Code, Decoded, Device, DeviceInfo, Discovery, Elements, Error, Format, FreeOperation, Matrices, Operation,
+    OperationSet, Refusal, Scalars, Screening, TileBatch, Timing,
 };
 use mxprobe_models::Model;
 use mxprobe_sim::ModelDevice;
