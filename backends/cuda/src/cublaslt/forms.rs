@@ -43,7 +43,7 @@ const FROM_FP8: &[Format] = &[Format::F32, Format::F16, Format::BF16];
 
 /// `cublasComputeType_t` (cublas_api.h).
 mod compute {
-    use super::c_int;
+    use std::ffi::c_int;
 
     pub(super) const F32: c_int = 68;
     pub(super) const F64: c_int = 70;
