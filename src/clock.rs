@@ -4,8 +4,8 @@ use std::{env, time::Instant};
 
 use jiff::Timestamp;
 
-/// The variable that fixes the time, as <https://reproducible-builds.org/specs/source-date-epoch/> defines it: seconds since 1970.
-/// Reports then show that time and durations of 0, so that equal results are equal bytes.
+/// The variable that fixes the time, as <https://reproducible-builds.org/specs/source-date-epoch/> defines it: seconds
+/// since 1970. Reports then show that time and durations of 0, so that equal results are equal bytes.
 pub(crate) const VARIABLE: &str = "SOURCE_DATE_EPOCH";
 
 /// The time that the environment fixes, if it fixes one.

@@ -4,8 +4,8 @@ use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-/// Share `I` of `N` of a job, written `I/N`. `I` counts from 0, as the tasks of a Slurm array (`--array=0-7`) and the pods of an
-/// indexed Kubernetes Job do.
+/// Share `I` of `N` of a job, written `I/N`. `I` counts from 0, as the tasks of a Slurm array (`--array=0-7`) and the
+/// pods of an indexed Kubernetes Job do.
 ///
 /// ```
 /// let shard: mxprobe::Shard = "1/3".parse()?;

@@ -79,6 +79,7 @@ fn the_main_units_are_recovered_within_twelve_rounds() {
         ("avx512", "dot.m1n1k2.f32.bf16.bf16.f32"),
         ("mi210", "mfma.m4n4k4.f32.f16.f16.f32.16b"),
         ("fma-chain", "dot.m1n1k16.f32.f32.f32.f32"),
+        ("serial", "dot.m1n1k4.f16.f16.f16.f16"),
     ] {
         match recover(&load(model).unwrap(), &operation.parse().unwrap()) {
             Ok(found) if found.rounds > 12 => wrong.push(format!("{model} {operation}: {} rounds", found.rounds)),

@@ -103,8 +103,8 @@ impl Cluster {
         self.folder.path().join(name)
     }
 
-    /// Writes a script that runs one of the examples with its environment. On nodes with a file `wrong-NAME-NODE`, the device is a
-    /// wrong one.
+    /// Writes a script that runs one of the examples with its environment. On nodes with a file `wrong-NAME-NODE`, the
+    /// device is a wrong one.
     fn script(&self, name: &str) {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("examples/fleet/slurm/{name}.sh"));
         let text = format!(
@@ -218,8 +218,8 @@ fn slurm_screens_its_nodes_and_drains_those_that_are_wrong() {
     assert_eq!((code, &merged["unhealthy"][0]["node"]), (Some(1), &json!("n4")), "{merged}");
 }
 
-/// Runs a job as one, and as an array of four shards. The third shard is killed after it has saved something, and requeued. Merges the
-/// shards, compares the bytes, and returns the third shard's file.
+/// Runs a job as one, and as an array of four shards. The third shard is killed after it has saved something, and
+/// requeued. Merges the shards, compares the bytes, and returns the third shard's file.
 fn array_is_one_run(cluster: &Cluster, job: &str) -> Value {
     let name = job.split(' ').next().expect("a command");
     let (shards, merged, hung) =

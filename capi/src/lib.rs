@@ -1,4 +1,15 @@
-//! The C interface; `include/mxprobe.h` documents each function.
+//! The C interface to the models: loads them, and computes dots and whole matrices bit for bit.
+//!
+//! `include/mxprobe.h` documents each function for callers. In C, one dot of the fp8 instruction of an H100:
+//!
+//! ```c
+//! mxprobe_model *h100 = mxprobe_model_load("h100");
+//! uint8_t a[32] = {0x38, 0x04}; /* 1 and 2^-7 in e4m3 */
+//! uint32_t d;
+//! if (!h100 || mxprobe_dot(h100, "wgmma.m64n8k32.f32.e4m3.e4m3.f32", a, a, NULL, NULL, NULL, &d) != 0)
+//!     fprintf(stderr, "%s\n", mxprobe_last_error());
+//! mxprobe_model_free(h100);
+//! ```
 //!
 //! Panics do not unwind into C: they are reported as errors. The last error is kept per thread.
 

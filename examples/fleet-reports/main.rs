@@ -1,7 +1,8 @@
 //! Writes the reports of many machines, to see how long `mxprobe fleet` takes for them:
 //! `cargo run --example fleet-reports -- REPORT.json FOLDER 10000`.
 //!
-//! Each is the given report, with the start and the driver of its own; one in a thousand answers one question in another way.
+//! Each is the given report, with the start and the driver of its own; one in a thousand answers one question in
+//! another way.
 
 use std::{env, error::Error, fs, path::PathBuf};
 

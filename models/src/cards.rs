@@ -28,7 +28,7 @@ struct Chip {
 static FILE: LazyLock<File> =
     LazyLock::new(|| toml::from_str(include_str!("../cards.toml")).expect("the file of cards is TOML"));
 
-/// A card.
+/// A graphics card or accelerator, and the model of its chip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Card {
     /// Its name without the manufacturer's: `GeForce RTX 4090`.

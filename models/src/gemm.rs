@@ -9,7 +9,7 @@ use crate::{fast::Evaluator, model::Model};
 /// D = A·B + C, m×n and row-major, as a unit computes it that chains operations `id` along k.
 ///
 /// Each element of D goes through ⌈k / the operation's k⌉ operations (at least one), k ascending. The d of one is the c
-/// of the next, rounded as the unit rounds d. The last operation is padded with products of +0 by +0 whose scales are 1.
+/// of the next, rounded as the unit rounds d. The last operation is padded with products of +0 by +0 and scales of 1.
 /// The operation's own m and n do not matter, because elements of D do not depend on each other. NaN, infinities,
 /// subnormals and the sign of zero follow the model.
 ///

@@ -43,7 +43,7 @@ pub struct Model {
 /// Another reading of the same unit, for cases in which sources disagree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Variant {
-    /// What it changes, in words.
+    /// A description of the change.
     pub about: String,
     /// A key of the model's sources.
     pub source: String,

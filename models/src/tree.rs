@@ -29,7 +29,7 @@ pub enum Term {
     PositiveZero,
 }
 
-/// One fused addition.
+/// One fused addition: an adder and its terms.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanNode {
     /// The index of the unit's adder.

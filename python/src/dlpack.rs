@@ -1,4 +1,5 @@
-//! DLPack (version 0.8 and 1, the unversioned capsule `dltensor`): tensors of other libraries, in formats that NumPy lacks.
+//! DLPack (version 0.8 and 1, the unversioned capsule `dltensor`): tensors of other libraries, in formats that NumPy
+//! lacks.
 
 use std::{
     ffi::{c_char, c_void},

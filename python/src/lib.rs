@@ -1,4 +1,13 @@
-//! The compiled half of the Python package `mxprobe`.
+//! The compiled half of the Python package `mxprobe`, the module `mxprobe._mxprobe`.
+//!
+//! Only the Python half in `python/mxprobe` calls it, which gives the package its public types:
+//!
+//! ```python
+//! import mxprobe, numpy as np
+//!
+//! h100 = mxprobe.model("h100")
+//! h100.matmul(np.ones((2, 3), np.float16), np.ones((3, 1), np.float16))
+//! ```
 //!
 //! Operands and results cross the boundary as bytes: elements in the fewest whole bytes, little-endian and row-major;
 //! the Python half makes arrays of them. The interpreter's lock is released while a model or a session computes;

@@ -1,5 +1,8 @@
 //! The kernels that `mxprobe` passes to drivers: turns an operation into the text or words of its kernel.
 //!
+//! Each language is a module behind a feature of the same name; no feature is enabled by default. The pages of the
+//! modules have examples.
+//!
 //! | feature | module | kernels | used by |
 //! |---|---|---|---|
 //! | `ptx` | [`ptx`] | `mma`, `wmma`, `wgmma`, `tcgen05`, scalar functions, whole matrices, throughput | `backends/cuda` |

@@ -21,7 +21,8 @@ enum Fill {
     SignedZero,
     /// The smallest subnormals of A and of B, or one of them and 1.
     Smallest,
-    /// A subnormal and a long significand, of either: a product whose leading bit lies far below the sum of the exponents.
+    /// A subnormal and a long significand, of either: a product whose leading bit lies far below the sum of the
+    /// exponents.
     Subnormal,
     /// The smallest normal values.
     SmallestNormal,
@@ -119,16 +120,21 @@ impl<'a> Edges<'a> {
         let (low, high) = float.exponents();
         let random = &mut self.random;
         // As large as the sum it is added to, with all bits set: the longest carry.
-        let (exponent, ones) = match random.below(12) {
+        let (exponent, ones) = match random.below(13) {
             0 | 1 => return 0,
             2 => return signed(random, format, 1 << float.unread_bits),
             3 => return signed(random, format, ((1 << float.fraction_bits) - 1) << float.unread_bits),
             4 => return signed(random, format, 1 << (float.fraction_bits + float.unread_bits)),
             5 => return signed(random, format, format.largest(false)),
-            6 => (about + random.between(-1, 6), true),
-            7 => (random.between(low, high), false),
-            8 => (about + 23 + random.between(-4, 4), random.flip()),
-            9 => (about - random.between(0, 12), true),
+            // Short of the overflow by a few of the units that an addition of few bits keeps.
+            6 => {
+                let below = random.bits() >> random.below(64) & ((1 << float.fraction_bits) - 1);
+                return signed(random, format, format.largest(false) - (below << float.unread_bits));
+            }
+            7 => (about + random.between(-1, 6), true),
+            8 => (random.between(low, high), false),
+            9 => (about + 23 + random.between(-4, 4), random.flip()),
+            10 => (about - random.between(0, 12), true),
             _ => (about + random.between(-6, 30), false),
         };
         let bits = value(random, format, exponent.clamp(low, high), ones);

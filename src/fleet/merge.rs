@@ -96,8 +96,8 @@ impl Merged {
         self.put(node, selector, device);
     }
 
-    /// Adds a device, and keeps the newer report and the newer screen of each. Of two from the same second, the worse verdict or the later
-    /// class wins.
+    /// Adds a device, and keeps the newer report and the newer screen of each. Of two from the same second, the worse
+    /// verdict or the later class wins.
     fn put(&mut self, node: String, selector: String, device: Device) {
         use std::collections::btree_map::Entry;
         let mut entry = match self.devices.entry((node, selector)) {

@@ -1,8 +1,8 @@
-//! Merges reports and screens of many machines into classes of equal behaviour, machines that deviate, and changes since an earlier
-//! merge.
+//! Merges reports and screens of many machines into classes of equal behaviour, machines that deviate, and changes
+//! since an earlier merge.
 //!
-//! Files are read in parallel, and only what is compared is kept in memory. Equal answers are kept once, whatever the number of
-//! machines.
+//! Files are read in parallel, and only what is compared is kept in memory. Equal answers are kept once, whatever the
+//! number of machines.
 
 mod answers;
 mod merge;

@@ -198,7 +198,8 @@ fn of_report(report: Brief<'_>, source: &Source, known: &Known) -> Read {
 
 /// Reads a screen or a line of a log of screens; `None` if bits were inverted on purpose.
 ///
-/// A screen has an object for its device, and wrong bits and failures in each operation. A line has all of that at the top level.
+/// A screen has an object for its device, and wrong bits and failures in each operation. A line has all of that at the
+/// top level.
 fn of_screen(screen: &Value, source: &Source) -> Option<Result<Read, String>> {
     if !screen["injected"].is_null() {
         return None;

@@ -25,7 +25,8 @@ pub enum Method {
     /// to the largest, C chained through them in the unit; [`Accumulation`] applies to A1·B1, the others are added in
     /// the unit.
     Multiword,
-    /// Markidis et al., IPDPSW 2018: p = 2, all four products, from the smallest to the largest, C chained through them.
+    /// Markidis et al., IPDPSW 2018: p = 2, all four products, from the smallest to the largest, C chained through
+    /// them.
     Markidis,
     /// Ootomo and Yokota, IJHPCA 2022: p = 2, second words lifted by 2^11; A1·B1 is added outside the unit, in f32 to
     /// nearest, after every operation along k; A2·B1 + A1·B2 are chained in the unit from +0 and added at the end,

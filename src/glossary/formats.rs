@@ -56,7 +56,7 @@ fn floating(format: Format, float: FloatEncoding) -> Entry {
     let sign = if float.is_signed() { "a sign, " } else { "no sign, " };
     let mut how = format!("{sign}{exponent_bits} exponent bits of bias {bias}, {fraction_bits} fraction bits");
     if unread_bits > 0 {
-        how.push_str(&format!(", in a register of 32 bits whose low {unread_bits} the unit does not read"));
+        how.push_str(&format!(", in a 32-bit register whose low {unread_bits} bits the unit does not read"));
     }
     how.push_str(&format!("; one element takes {} in evidence.", digits(format)));
     let mut answers = vec![(
@@ -94,17 +94,17 @@ fn about(format: Format) -> &'static str {
     match format.name() {
         "f64" => "IEEE 754 binary64, double precision.",
         "f32" => "IEEE 754 binary32, single precision: the usual format of sums.",
-        "tf32" => "NVIDIA's TensorFloat-32: the range of f32 with the fraction of f16.",
-        "xf32" => "AMD's xf32 of CDNA 3: the range of f32 with the fraction of f16.",
+        "tf32" => "NVIDIA's TensorFloat-32: the exponent range of f32 with the fraction bits of f16.",
+        "xf32" => "AMD's xf32 of CDNA 3: the exponent range of f32 with the fraction bits of f16.",
         "bf16" => "bfloat16: the upper half of an f32.",
         "f16" => "IEEE 754 binary16, half precision.",
-        "e4m3" => "The 8-bit format of OCP with more fraction: no infinity.",
+        "e4m3" => "The 8-bit format of OCP with more fraction bits. It has no infinity.",
         "e5m2" => "The 8-bit format of OCP with more range: the upper half of an f16.",
-        "e4m3fnuz" => "An 8-bit format of AMD's CDNA 3: as e4m3, with another bias and no −0. Not the e4m3 of OCP.",
-        "e5m2fnuz" => "An 8-bit format of AMD's CDNA 3: as e5m2, with another bias, no infinity and no −0.",
-        "e3m2" => "A 6-bit format of OCP's microscaling with more range.",
-        "e2m3" => "A 6-bit format of OCP's microscaling with more fraction.",
-        "e2m1" => "The 4-bit format of OCP's microscaling and of NVFP4.",
+        "e4m3fnuz" => "An 8-bit format of AMD's CDNA 3: like OCP's e4m3, but with another bias and no −0.",
+        "e5m2fnuz" => "An 8-bit format of AMD's CDNA 3: like OCP's e5m2, but with another bias, no infinity and no −0.",
+        "e3m2" => "The 6-bit microscaling format of OCP with more range.",
+        "e2m3" => "The 6-bit microscaling format of OCP with more fraction bits.",
+        "e2m1" => "The 4-bit element format of OCP's microscaling and of NVFP4.",
         "ue8m0" => "A power of two: the block scale of OCP's microscaling formats.",
         "ue4m3" => "The block scale of NVFP4: e4m3 whose sign bit is not read.",
         _ => "A floating-point format.",
@@ -113,7 +113,7 @@ fn about(format: Format) -> &'static str {
 
 fn specials(specials: Specials) -> &'static str {
     match specials {
-        Specials::Ieee => "infinity is the highest exponent with fraction 0, NaN with any other",
+        Specials::Ieee => "the highest exponent is infinity with fraction 0, and NaN with any other fraction",
         Specials::AllOnesNan => "no infinity; NaN is every exponent and fraction bit set",
         Specials::NegativeZeroNan => "no infinity and no −0; NaN is the code that −0 has elsewhere",
         Specials::None => "neither",

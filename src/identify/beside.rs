@@ -58,7 +58,8 @@ pub(super) fn with_values_apart(
         for adder in with_rules(&from.hypothesis.adders[class]) {
             let mut hypothesis = from.hypothesis.clone();
             hypothesis.adders[class] = adder;
-            let allowed = quick.get(COMPARED - 1).map_or(first.len(), |worst| first.len() - worst.explained - 1);
+            let allowed =
+                quick.get(COMPARED - 1).map_or(first.len(), |worst| (first.len() - worst.explained).saturating_sub(1));
             if let Some(explained) = explained(experiments, &hypothesis, &first, allowed) {
                 let at = quick.partition_point(|known| known.explained >= explained);
                 quick.insert(at, Scored { hypothesis, explained });

@@ -4,7 +4,8 @@
 use super::{
     experiments::Experiments,
     hypothesis::{Hypothesis, plain_grids},
-    moves::{self, Move},
+    moves::Move,
+    proposals,
     scored::{Scored, explained, spread, unexplained_of},
 };
 
@@ -34,13 +35,13 @@ impl Domain {
     fn moves(&self, experiments: &Experiments<'_, '_>, hypothesis: &Hypothesis) -> Vec<Move> {
         match self.adder {
             Some(own) => {
-                let mut list = moves::of_adder(experiments, hypothesis, own);
+                let mut list = proposals::of_adder(experiments, hypothesis, own);
                 if self.reading {
-                    list.extend(moves::flushes(hypothesis.flush).into_iter().map(Move::Flush));
+                    list.extend(proposals::flushes(hypothesis.flush).into_iter().map(Move::Flush));
                 }
                 list
             }
-            None => moves::all(experiments, hypothesis),
+            None => proposals::all(experiments, hypothesis),
         }
     }
 }

@@ -18,6 +18,8 @@ const MOST: usize = 64;
 const DEPTH: i32 = 60;
 const BELOW: i32 = 4;
 const ABOVE: i32 = 2;
+/// How many binades above the largest product c may lie: no more than the bits that a unit keeps below it.
+const BEYOND: i32 = 12;
 /// Significands of c, of few bits.
 const BESIDE: [i128; 2] = [4, -5];
 
@@ -38,7 +40,15 @@ pub(super) fn groups(subject: &Subject<'_>) -> Result<Vec<usize>, Error> {
     if products.len() < 2 || products.len() > MOST {
         return Ok(of);
     }
-    let beside = beside(subject, *first)?;
+    let leaf = Leaf::Product(*first);
+    let (low, high) = subject.exponents(leaf);
+    // So high that the smallest products do not count, but the largest do: a unit of few bits needs a lower c.
+    let mut beside = Vec::new();
+    for top in [(low + DEPTH).min(high + BEYOND), high] {
+        if beside.is_empty() {
+            beside = values_beside(subject, leaf, top)?;
+        }
+    }
     // Each product is compared with the first of every group so far.
     let mut firsts: Vec<usize> = vec![*first];
     for product in &products[1..] {
@@ -57,12 +67,10 @@ pub(super) fn groups(subject: &Subject<'_>) -> Result<Vec<usize>, Error> {
     Ok(of)
 }
 
-/// Returns values of c, each with the smallest value of a product that counts next to it.
-fn beside(subject: &Subject<'_>, product: usize) -> Result<Vec<(Number, Number)>, Error> {
-    let leaf = Leaf::Product(product);
+/// Returns values of c about 2^top, each with the smallest value of a product that counts next to it.
+fn values_beside(subject: &Subject<'_>, leaf: Leaf, top: i32) -> Result<Vec<(Number, Number)>, Error> {
     let (low, high) = subject.exponents(Leaf::C);
-    // High enough that products below c can become too small to count.
-    let top = (subject.exponents(leaf).0 + DEPTH).clamp(0, (high - 8).max(0)).max(low);
+    let top = top.clamp(0, (high - 8).max(0)).max(low);
     let mut found = Vec::new();
     for of_c in BESIDE {
         let c = Number::new(of_c, top - 2);
@@ -103,14 +111,17 @@ fn together(subject: &Subject<'_>, one: usize, other: usize, beside: &[(Number, 
 }
 
 /// Returns the tree with a new addition around the arguments that belong to one group, wherever an addition has others
-/// too. `None` if that changes nothing.
-pub(super) fn joined(tree: &Expression, of: &[usize]) -> Option<Expression> {
-    let found = join(tree, of);
-    (found != *tree).then_some(found)
+/// too; and the same with an addition around each product that is alone in its group next to larger ones. Empty if that
+/// changes nothing.
+pub(super) fn joined(tree: &Expression, of: &[usize]) -> Vec<Expression> {
+    let mut found: Vec<Expression> = [false, true].map(|singles| join(tree, of, singles)).into();
+    found.dedup();
+    found.retain(|joined| joined != tree);
+    found
 }
 
-/// As [`joined`], but returns the tree if nothing changes.
-fn join(tree: &Expression, of: &[usize]) -> Expression {
+/// Joins groups as [`joined`] does, with an addition around products that are alone in their group if `singles` is set.
+fn join(tree: &Expression, of: &[usize], singles: bool) -> Expression {
     let Expression::Add(adder, arguments) = tree else { return tree.clone() };
     let group = |argument: &Expression| -> Option<usize> {
         let products = argument.products();
@@ -119,18 +130,21 @@ fn join(tree: &Expression, of: &[usize]) -> Expression {
     };
     let mut count: HashMap<usize, usize> = HashMap::new();
     arguments.iter().filter_map(group).for_each(|group| *count.entry(group).or_default() += 1);
+    let has_larger = count.values().any(|count| *count > 1 && *count < arguments.len());
     let mut found: Vec<(Option<usize>, Vec<Expression>)> = Vec::new();
     for argument in arguments {
-        let own = group(argument).filter(|group| count[group] > 1 && count[group] < arguments.len());
-        let argument = join(argument, of);
+        let is_joined = |group: &usize| (singles && has_larger || count[group] > 1) && count[group] < arguments.len();
+        let own = group(argument).filter(is_joined);
+        let argument = join(argument, of, singles);
         match found.iter_mut().find(|(group, _)| own.is_some() && *group == own) {
             Some((_, members)) => members.push(argument),
             None => found.push((own, vec![argument])),
         }
     }
-    let arguments = found.into_iter().map(|(group, mut members)| match group {
-        Some(_) => Expression::Add(*adder, members),
-        None => members.remove(0),
+    let arguments = found.into_iter().map(|(group, mut members)| match (group, &members[..]) {
+        // A sum that is alone in its group has an addition already.
+        (Some(_), [Expression::Add(..)]) | (None, _) => members.remove(0),
+        (Some(_), _) => Expression::Add(*adder, members),
     });
     Expression::Add(*adder, arguments.collect())
 }

@@ -8,12 +8,15 @@ use super::{
     experiments::Experiments,
     expression::Order,
     hypothesis::Hypothesis,
-    moves::{self, Change, Move},
-    scored::{Scored, explained, spread},
+    moves::{Change, Move},
+    proposals,
+    scored::{Scored, explained, spread, unexplained_of},
 };
 
-/// Candidates kept from one round to the next, the most rounds, and dots on which candidates are compared.
-const KEPT: usize = 10;
+/// Candidates kept from one round to the next, those of them that leave the same dots unexplained, the most rounds, and
+/// dots on which candidates are compared.
+const KEPT: usize = 16;
+const ALIKE: usize = 3;
 const ROUNDS: usize = 5;
 const COMPARED: usize = 400;
 
@@ -25,8 +28,8 @@ pub(super) fn fitted(experiments: &mut Experiments<'_, '_>, from: &Scored) -> Op
     let all: Vec<usize> = (0..experiments.dots.len()).collect();
     let of_nan: Vec<usize> = all.iter().copied().filter(is_nan).collect();
     let some = spread(&of_nan, COMPARED);
-    let right = explained(experiments, &from.hypothesis, &some, some.len())?;
-    let mut beam = vec![Scored { hypothesis: from.hypothesis.clone(), explained: right }];
+    let wrong = unexplained_of(experiments, &from.hypothesis, &some);
+    let mut beam = vec![Candidate { hypothesis: from.hypothesis.clone(), wrong }];
     for _ in 0..ROUNDS {
         let mut next = beam.clone();
         for now in &beam {
@@ -35,29 +38,42 @@ pub(super) fn fitted(experiments: &mut Experiments<'_, '_>, from: &Scored) -> Op
                     return None;
                 }
                 let Some(hypothesis) = change.apply(&now.hypothesis) else { continue };
-                let least = if next.len() < KEPT { 0 } else { next[KEPT - 1].explained };
-                let Some(right) = explained(experiments, &hypothesis, &some, some.len() - least) else { continue };
-                if next.iter().any(|known| known.explained == right && is_same(&known.hypothesis, &hypothesis)) {
+                let most = next.get(KEPT - 1).map_or(some.len(), |worst| worst.wrong.len());
+                if explained(experiments, &hypothesis, &some, most).is_none() {
                     continue;
                 }
-                let at = next.partition_point(|known| known.explained >= right);
-                next.insert(at, Scored { hypothesis, explained: right });
+                let wrong = unexplained_of(experiments, &hypothesis, &some);
+                // Most changes alter no result: without a limit, they would leave no room for the others.
+                let alike = next.iter().filter(|known| known.wrong == wrong);
+                if alike.clone().count() == ALIKE || alike.clone().any(|known| is_same(&known.hypothesis, &hypothesis))
+                {
+                    continue;
+                }
+                let at = next.partition_point(|known| known.wrong.len() <= wrong.len());
+                next.insert(at, Candidate { hypothesis, wrong });
                 next.truncate(KEPT);
             }
         }
         for candidate in &next {
-            if candidate.explained == some.len()
+            if candidate.wrong.is_empty()
                 && let Some(explained) = explained(experiments, &candidate.hypothesis, &all, 0)
             {
-                return Some(Scored { explained, ..candidate.clone() });
+                return Some(Scored { hypothesis: candidate.hypothesis.clone(), explained });
             }
         }
-        if next.iter().map(|scored| scored.explained).eq(beam.iter().map(|scored| scored.explained)) {
+        if next.iter().map(|candidate| &candidate.wrong).eq(beam.iter().map(|candidate| &candidate.wrong)) {
             return None;
         }
         beam = next;
     }
     None
+}
+
+/// A candidate, and the compared dots that it does not explain.
+#[derive(Clone, Debug)]
+struct Candidate {
+    hypothesis: Hypothesis,
+    wrong: Vec<usize>,
 }
 
 /// Returns whether two hypotheses have the same adders and tree; their flush rules are not compared.
@@ -70,7 +86,7 @@ fn of_nan_alone(experiments: &Experiments<'_, '_>, hypothesis: &Hypothesis) -> V
     let mut found = Vec::new();
     for at in 0..hypothesis.adders.len() {
         let mut changes = Vec::new();
-        moves::of_nan(experiments, &hypothesis.adders[at], &mut changes);
+        proposals::of_nan(experiments, &hypothesis.adders[at], &mut changes);
         found.extend(
             changes.into_iter().filter(|change| matches!(change, Change::Nan(_))).map(|of| Move::Adder(at, of)),
         );

@@ -5,7 +5,7 @@ use super::{
     experiments::Experiments,
     flattened::flattened,
     hypothesis::{Hypothesis, ON_THE_WAY},
-    scored::{Scored, explained, spread, unexplained, unexplained_of},
+    scored::{Scored, explained, half_of_each, spread, unexplained, unexplained_of},
     search::{FIRST, SECOND, TELLING, fraction_bits, sweep_class},
     wrapped::wrapped,
 };
@@ -75,13 +75,7 @@ fn made_anew(
     if wrong.len() < TELLING {
         return None;
     }
-    // Half of the dots are unexplained ones, half are explained.
-    let some = |count: usize| {
-        let mut some = [spread(&wrong, count / 2), spread(&right, count / 2)].concat();
-        some.sort_unstable();
-        some
-    };
-    let (first, second) = (some(FIRST), some(SECOND));
+    let (first, second) = (half_of_each(&wrong, &right, FIRST), half_of_each(&wrong, &right, SECOND));
     let start = Scored { hypothesis: hypothesis.clone(), explained: 0 };
     let bits = fraction_bits(experiments);
     let beam = sweep_class(experiments, vec![start], own, bits, &ON_THE_WAY, &first, &second);

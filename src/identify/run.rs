@@ -1,20 +1,25 @@
 //! The search of one operation: the order in which trees, their readings and additions that they may hide are tried.
 
-use std::{collections::HashSet, rc::Rc};
+use std::{
+    collections::{HashSet, VecDeque},
+    rc::Rc,
+};
 
 use mxprobe_api::Error;
 
 use super::{
     experiments::{self, Experiments},
     expression::Expression,
-    groups, integers,
+    groups,
+    guessed::Guessed,
+    integers,
     live::{self, Counts},
     nodes,
     outcome::{Effort, Identification, Outcome},
     refine::refine,
     scored::{self, Scored},
     search, shapes,
-    skeleton::{Skeleton, guesses, readings},
+    skeleton::{Skeleton, readings},
 };
 use crate::{
     dots::{Dot, seed_of},
@@ -62,7 +67,7 @@ const PAIRS: usize = 2;
 /// finds it.
 fn joined(shapes: &[&Expression], of: &[usize]) -> Vec<Expression> {
     let mut found: Vec<Expression> = Vec::new();
-    for joined in shapes.iter().filter_map(|shape| groups::joined(shape, of)) {
+    for joined in shapes.iter().flat_map(|shape| groups::joined(shape, of)) {
         found.push(joined.clone());
         found.extend(shapes::grouped_below(&joined));
     }
@@ -138,10 +143,9 @@ impl Search<'_, '_> {
         let id = self.subject().id().clone();
         let mut skeletons: Vec<Rc<Skeleton>> = trees.iter().flat_map(|tree| readings(tree, &id)).map(Rc::new).collect();
         // Residues of cancelling terms may hide the order, so blocks of every size are tried after the observed tree.
-        let others = guesses(id.shape.sizes().2, &[]);
-        let plain = others.iter().filter_map(|tree| readings(tree, &id).into_iter().next());
+        let guessed = Guessed::new(&id);
         let at = skeletons.len().min(1);
-        skeletons.splice(at..at, plain.map(Rc::new));
+        skeletons.splice(at..at, guessed.skeletons());
         // With block scales, groups come next: first groups of as many products as a block, then smaller ones.
         if let Some(scale) = id.block_scale() {
             let rank = |skeleton: &Skeleton| match skeleton.group_size() {
@@ -159,7 +163,7 @@ impl Search<'_, '_> {
         self.experiments.stage(AS_SEEN);
         let mut come = Vec::new();
         let of = if shapes.is_empty() { Vec::new() } else { groups::groups(self.subject())? };
-        let joins = shapes.first().is_some_and(|shape| groups::joined(shape, &of).is_some());
+        let joins = shapes.first().is_some_and(|shape| !groups::joined(shape, &of).is_empty());
         for shape in &shapes {
             // If products are joined before c, trees with such additions are tried before the values of the observed
             // tree are changed to imitate them.
@@ -187,7 +191,8 @@ impl Search<'_, '_> {
         if joins && let Some(outcome) = self.bent_shapes(&mut tried)? {
             return Ok(self.finished(outcome));
         }
-        for variant in hiding.first().into_iter().flat_map(|shape| shapes::rounded(shape)) {
+        let likeliest = hiding.first().into_iter();
+        for variant in likeliest.flat_map(|shape| [shapes::chained(shape), shapes::rounded(shape)].concat()) {
             if let (_, Some(outcome)) = self.shape(&variant, false, &mut tried)? {
                 return Ok(self.finished(outcome));
             }
@@ -197,7 +202,7 @@ impl Search<'_, '_> {
         if let Some(outcome) = self.bend_what_is_almost_it(&mut tried)? {
             return Ok(self.finished(outcome));
         }
-        let outcome = self.search(&skeletons, &hiding, tried)?;
+        let outcome = self.search(skeletons, guessed, &hiding, tried)?;
         Ok(self.finished(outcome))
     }
 
@@ -309,7 +314,8 @@ impl Search<'_, '_> {
     /// Tries the readings of the trees, the simplest first, until one explains every dot, and attacks that one.
     fn search(
         &mut self,
-        skeletons: &[Rc<Skeleton>],
+        skeletons: Vec<Rc<Skeleton>>,
+        mut guessed: Guessed,
         hiding: &[&Expression],
         mut tried: Vec<Scored>,
     ) -> Result<Outcome, Error> {
@@ -318,7 +324,14 @@ impl Search<'_, '_> {
         // The first reading after which every dot left unexplained was a NaN of other bits.
         let mut only_nan_since = None;
         let of = scored::spread(&self.experiments.ordinary, search::SECOND).len();
-        for (at, skeleton) in skeletons.iter().enumerate() {
+        let mut skeletons = VecDeque::from(skeletons);
+        let mut at = 0;
+        while let Some(next) = skeletons.pop_front() {
+            let mut grouped = guessed.grouped(&next, self.subject().id());
+            grouped.push(next);
+            let skeleton = &grouped.remove(0);
+            grouped.into_iter().rev().for_each(|later| skeletons.push_front(later));
+            at += 1;
             if self.experiments.is_late() && !(tried.is_empty() && beams.is_empty()) {
                 break;
             }
@@ -335,6 +348,7 @@ impl Search<'_, '_> {
             }
             let beam = search::coarse(&mut self.experiments, skeleton);
             let Some(top) = beam.first().map(|scored| scored.explained) else { continue };
+            guessed.note(skeleton, top);
             let tree = skeleton.text(self.subject().k());
             (self.progress)(&format!("{tree}: explains {top} of {of} dots of ordinary values"));
             // A near fit is refined immediately if no earlier reading came as near: intermediate sums of ordinary dots
@@ -358,7 +372,7 @@ impl Search<'_, '_> {
                 only_nan_since = self.only_nan(best, &wrong)?.then_some(at);
             }
             // Changing two values costs as much as many readings, so `PATIENCE` readings are tried first.
-            if (at + 1).is_multiple_of(PATIENCE)
+            if at.is_multiple_of(PATIENCE)
                 && let Some(found) = self.bend_what_is_almost_it(&mut tried)?
             {
                 return Ok(found);

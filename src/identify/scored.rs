@@ -104,3 +104,10 @@ pub(super) fn spread(list: &[usize], count: usize) -> Vec<usize> {
     }
     (0..count).map(|at| list[at * list.len() / count]).collect()
 }
+
+/// Returns at most `count` dots in ascending order, half of them from each list.
+pub(super) fn half_of_each(one: &[usize], other: &[usize], count: usize) -> Vec<usize> {
+    let mut some = [spread(one, count / 2), spread(other, count / 2)].concat();
+    some.sort_unstable();
+    some
+}

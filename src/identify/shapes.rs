@@ -3,6 +3,9 @@
 
 use super::expression::Expression;
 
+/// The most sizes of blocks in which the terms next to c are tried.
+const MOST_CHAINED: usize = 4;
+
 /// Returns the variants of a tree with products, c or the result rounded alone, the likeliest first. The numbers of
 /// their adders have no meaning, because each addition is determined separately.
 pub(super) fn rounded(tree: &Expression) -> Vec<Expression> {
@@ -19,6 +22,25 @@ pub(super) fn rounded(tree: &Expression) -> Vec<Expression> {
 /// Returns the variants of a tree in which sums of two products begin at +0, with the first or with the second of them.
 pub(super) fn begun_at_zero(tree: &Expression) -> Vec<Expression> {
     distinct(tree, [false, true].map(|second| tree.begun_at_zero(0, second)).into())
+}
+
+/// Returns the variants of a tree whose last addition takes c and several other terms: these are added to c a block at a
+/// time, in blocks of every size that divides their number. Terms that change as they pass an addition, such as negative
+/// ones in one's complement, can make a chain look like one addition.
+pub(super) fn chained(tree: &Expression) -> Vec<Expression> {
+    let Expression::Add(_, arguments) = tree else { return Vec::new() };
+    let (c, others): (Vec<&Expression>, Vec<&Expression>) =
+        arguments.iter().partition(|argument| matches!(argument, Expression::C));
+    if c.len() != 1 {
+        return Vec::new();
+    }
+    let chain = |size: usize| {
+        others.chunks(size).fold(Expression::C, |sum, block| {
+            Expression::Add(0, block.iter().map(|term| (*term).clone()).chain([sum]).collect())
+        })
+    };
+    let sizes = (1..others.len()).rev().filter(|size| others.len().is_multiple_of(*size));
+    distinct(tree, sizes.take(MOST_CHAINED).map(chain).collect())
 }
 
 /// Returns the variants of a tree with groups of products in its additions.

@@ -3,14 +3,16 @@
 
 use std::{rc::Rc, sync::Arc};
 
+use mxprobe_api::{Decoded, Format, Rounding};
 use mxprobe_models::{Adder, Below, Choices, Class, Exponent, GridRule, NanRules, Output};
 
 use super::{
     climb::{Domain, climb},
     experiments::Experiments,
     expression::Expression,
-    hypothesis::{Hypothesis, ON_THE_WAY},
-    scored::{Scored, explained, spread, unexplained_of},
+    hypothesis::{Hypothesis, ON_THE_WAY, float},
+    nan,
+    scored::{Scored, explained, half_of_each, unexplained_of},
     search::{FIRST, SECOND, fraction_bits, sweep_class},
     skeleton::{Role, Skeleton},
 };
@@ -28,19 +30,14 @@ pub(super) fn wrapped(experiments: &mut Experiments<'_, '_>, now: &Scored, domai
     let hypothesis = with_own_adder(&now.hypothesis)?;
     let own = hypothesis.adders.len() - 1;
     let right: Vec<usize> = domain.dots.iter().copied().filter(|at| wrong.binary_search(at).is_err()).collect();
-    // Half of the dots are unexplained ones, half are explained.
-    let some = |count: usize| {
-        let mut some = [spread(&wrong, count / 2), spread(&right, count / 2)].concat();
-        some.sort_unstable();
-        some
-    };
     let bits = fraction_bits(experiments);
-    let (first, second) = (some(FIRST), some(SECOND));
+    let (first, second) = (half_of_each(&wrong, &right, FIRST), half_of_each(&wrong, &right, SECOND));
     let start = Scored { hypothesis: hypothesis.clone(), explained: 0 };
     let beam = sweep_class(experiments, vec![start], own, bits, &ON_THE_WAY, &first, &second);
     let fixed = on_a_fixed_grid(experiments, &hypothesis, own, &second);
     let mut best: Option<Scored> = None;
-    for candidate in fixed.into_iter().chain(beam.into_iter().take(CLIMBED)) {
+    let with_a_nan = with_its_own_nan(experiments, &hypothesis, own, &wrong);
+    for candidate in with_a_nan.into_iter().chain(fixed).chain(beam.into_iter().take(CLIMBED)) {
         let found = climb(experiments, candidate, 0, domain);
         if found.explained > best.as_ref().map_or(now.explained, |best| best.explained) {
             best = Some(found);
@@ -50,6 +47,30 @@ pub(super) fn wrapped(experiments: &mut Experiments<'_, '_>, now: &Scored, domai
         }
     }
     best
+}
+
+/// Formats whose precision no product of narrower formats exceeds.
+const WIDE: [Format; 2] = [Format::F32, Format::F64];
+
+/// Returns candidates in which the new adder only gives a NaN of its own, if each of the dots `wrong` results in a NaN.
+/// Until the NaN of other additions is changed as well, that may explain nothing.
+fn with_its_own_nan(
+    experiments: &Experiments<'_, '_>,
+    hypothesis: &Hypothesis,
+    own: usize,
+    wrong: &[usize],
+) -> Vec<Scored> {
+    let d = experiments.subject.id().d;
+    if !wrong.iter().all(|at| matches!(d.decode(experiments.answers[*at]), Decoded::Nan { .. })) {
+        return Vec::new();
+    }
+    let candidate = |format: Format| {
+        let mut changed = hypothesis.clone();
+        let output = float(format, format.fraction_bits(), Rounding::NearestEven);
+        changed.adders[own] = Adder::exact(NAME, output, nan::seen(experiments, format));
+        Scored { hypothesis: changed, explained: 0 }
+    };
+    WIDE.into_iter().map(candidate).collect()
 }
 
 /// Fraction bits of the grid whose floor is tried at every exponent: more than a product has in most formats.

@@ -13,7 +13,7 @@ pub(super) const TEXTS: [&str; 5] = [
     include_str!("data/valpey.toml"),
 ];
 
-/// A paper.
+/// A paper: its parts, and the numbers that it prints.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Paper {

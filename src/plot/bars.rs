@@ -15,11 +15,11 @@ pub struct Bars {
     pub title: String,
     /// The unit of the lengths.
     pub unit: String,
-    /// From top to bottom.
+    /// The bars, from top to bottom.
     pub bars: Vec<Bar>,
 }
 
-/// A bar.
+/// A labelled bar.
 #[derive(Clone, Debug)]
 pub struct Bar {
     /// The label.

@@ -34,7 +34,7 @@ pub struct Panel {
     pub curves: Vec<Curve>,
 }
 
-/// A curve.
+/// A named line through points.
 #[derive(Clone, Debug)]
 pub struct Curve {
     /// The name, shown where the curve ends.

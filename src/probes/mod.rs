@@ -1,7 +1,7 @@
 //! The questions, one file each, and the order in which they are asked.
 //!
 //! A probe asks a [`Subject`] (an operation of a device) and answers with findings. Later questions build on the
-//! findings of earlier ones (`facts`): probes do not use constants that hold for one alignment width only, or depend on
+//! findings of earlier ones (`facts`): probes neither use constants that hold for one alignment width only nor depend on
 //! the vendor.
 
 mod accumulator;
@@ -36,6 +36,7 @@ use std::time::Instant;
 use mxprobe_api::{Device, Error, Operation};
 
 pub use number::Number;
+pub(crate) use order::summation_above_floors;
 pub use subject::{Leaf, Subject};
 pub use tree::{Joint, Tree};
 
@@ -160,15 +161,6 @@ pub fn summation(subject: &Subject<'_>) -> Result<Summation, Error> {
         found.map_or_else(String::new, |finding| finding.reason.clone().unwrap_or_else(|| finding.statement.clone()));
     let (tree, blocks) = facts.structure.map_or_else(Default::default, |structure| (structure.tree, structure.blocks));
     Ok(Summation { tree, blocks, statement })
-}
-
-/// The order of summation, found with small values that are large enough to survive alone; `None` if the usual small
-/// values do so as well.
-///
-/// # Errors
-/// Errors of the device.
-pub(crate) fn summation_above_floors(subject: &Subject<'_>) -> Result<Option<Tree>, Error> {
-    order::heard(subject)
 }
 
 /// Asks whether the same dot gives the same bits repeatedly, at every position, and whatever the other rows and columns

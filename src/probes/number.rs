@@ -10,10 +10,10 @@ pub struct Number {
 }
 
 impl Number {
-    /// Zero.
+    /// The number 0, which has no sign here.
     pub const ZERO: Self = Self { mantissa: 0, exponent: 0 };
 
-    /// `mantissa · 2^exponent`.
+    /// Creates `mantissa · 2^exponent`; the mantissa may be even.
     #[must_use]
     pub fn new(mantissa: i128, exponent: i32) -> Self {
         if mantissa == 0 {
@@ -23,7 +23,7 @@ impl Number {
         Self { mantissa: mantissa >> zeros, exponent: exponent + zeros.cast_signed() }
     }
 
-    /// 2^exponent.
+    /// Creates `2^exponent`.
     #[must_use]
     pub fn power(exponent: i32) -> Self {
         Self { mantissa: 1, exponent }
@@ -62,13 +62,13 @@ impl Number {
         (self.mantissa != 0).then_some(self.exponent + length - 1)
     }
 
-    /// Multiplies by 2^by.
+    /// Multiplies by `2^by`, exactly.
     #[must_use]
     pub fn scaled(self, by: i32) -> Self {
         Self::new(self.mantissa, self.exponent + by)
     }
 
-    /// Multiplies by a small integer.
+    /// Multiplies by a small integer, exactly.
     #[must_use]
     pub fn times(self, factor: i32) -> Self {
         Self::new(self.mantissa * i128::from(factor), self.exponent)

@@ -1,9 +1,9 @@
 //! Question 4, third part: is a result rounded once, from the whole sum, or via a wider format?
 //!
 //! A value just above a tie becomes the tie when a bit below the wider format is lost, and is then rounded to the even
-//! neighbour; one just below a tie may become it, too, and is then moved away from an odd neighbour. The bit must
-//! survive alignment: equal terms whose sum carries lift the result above the largest term, and so push the bit below
-//! the wider format's last place although the grid keeps it.
+//! neighbour; a value just below a tie may also become the tie, and is then moved away from an odd neighbour. The bit
+//! must survive alignment: equal terms whose sum carries lift the result above the largest term, and so push the bit
+//! below the wider format's last place although the grid keeps it.
 
 use mxprobe_api::{Error, Format, Rounding};
 
@@ -57,7 +57,7 @@ struct Case {
     about: String,
 }
 
-/// Asks for sums whose lowest bit lies further and further down, as far as it survives alignment.
+/// Computes sums whose lowest bit lies lower and lower, as long as it survives alignment.
 pub(super) fn ask(subject: &Subject<'_>, facts: &Facts, fraction_bits: i32) -> Result<Finding, Error> {
     if facts.rounding != Some(Rounding::NearestEven) {
         return Ok(Finding::unsupported(PROBE.name, "a second rounding would not show: it is not to nearest"));

@@ -73,9 +73,9 @@ fn order(subject: &Subject<'_>, facts: &mut Facts) -> Result<Vec<Finding>, Error
         let mut losses = Losses::new(leaves.len());
         let mut evidence = Vec::new();
         match fill(subject, &leaves, scale, &mut losses, &mut evidence)? {
-            Asked::All => {}
-            Asked::Unbuildable => return blocks::under_c(subject, facts),
-            Asked::Odd(shown) => {
+            Triples::All => {}
+            Triples::Unbuildable => return blocks::under_c(subject, facts),
+            Triples::Odd(shown) => {
                 let reason = "a leaf neither survives nor is lost when two others cancel";
                 last = Some(Finding::inconclusive(TREE.name, reason).with(vec![*shown]));
                 continue;
@@ -173,13 +173,13 @@ impl Scale {
     }
 }
 
-/// The tree, found with small values that are large enough to survive alone, when those of [`TREE`] are not: with a
-/// grid that never falls below some exponent, those are lost whatever they meet. `None` if they survive, or if the
+/// The summation tree, found with small values that are large enough to survive alone if those of [`TREE`] are not: a
+/// grid that never falls below some exponent loses them whatever the other terms are. `None` if they survive, or if the
 /// remaining range is too small.
 ///
 /// # Errors
 /// Errors of the device.
-pub(super) fn heard(subject: &Subject<'_>) -> Result<Option<Tree>, Error> {
+pub(crate) fn summation_above_floors(subject: &Subject<'_>) -> Result<Option<Tree>, Error> {
     let leaves = subject.leaves();
     let Some(scale) = Scale::of(subject).map(Scale::narrow) else { return Ok(None) };
     if leaves.len() < 3 || leaves.len() > MANY_LEAVES {
@@ -205,8 +205,8 @@ pub(super) fn heard(subject: &Subject<'_>) -> Result<Option<Tree>, Error> {
     let scale = Scale { small, gap: scale.large - small, ..scale };
     let mut losses = Losses::new(leaves.len());
     Ok(match fill(subject, &leaves, scale, &mut losses, &mut Vec::new())? {
-        Asked::All => losses.tree(&leaves).ok(),
-        Asked::Odd(_) | Asked::Unbuildable => None,
+        Triples::All => losses.tree(&leaves).ok(),
+        Triples::Odd(_) | Triples::Unbuildable => None,
     })
 }
 
@@ -219,7 +219,7 @@ fn triple(subject: &Subject<'_>, scale: Scale, i: Leaf, j: Leaf, small: &[(Leaf,
 }
 
 /// The outcome of asking all triples.
-enum Asked {
+enum Triples {
     /// Every loss is known.
     All,
     /// An answer is neither "lost" nor "survives".
@@ -228,7 +228,7 @@ enum Asked {
     Unbuildable,
 }
 
-impl Asked {
+impl Triples {
     fn odd(subject: &Subject<'_>, dot: &Dot, d: u64) -> Self {
         Self::Odd(Box::new(subject.evidence("M, −M and small values: neither kept nor lost", dot, d, &[])))
     }
@@ -241,20 +241,20 @@ fn fill(
     scale: Scale,
     losses: &mut Losses,
     evidence: &mut Vec<Evidence>,
-) -> Result<Asked, Error> {
+) -> Result<Triples, Error> {
     let n = leaves.len();
     let mut dots = Vec::new();
     let mut keys = Vec::new();
     for i in 0..n {
         for j in i + 1..n {
             let others: Vec<usize> = (0..n).filter(|x| *x != i && *x != j).collect();
-            let Some(bare) = triple(subject, scale, leaves[i], leaves[j], &[]) else { return Ok(Asked::Unbuildable) };
+            let Some(bare) = triple(subject, scale, leaves[i], leaves[j], &[]) else { return Ok(Triples::Unbuildable) };
             dots.push(bare);
             keys.push((i, j, Vec::new()));
             for chunk in others.chunks(scale.at_once) {
                 let small: Vec<(Leaf, i32)> = chunk.iter().zip(0..).map(|(x, shift)| (leaves[*x], shift)).collect();
                 let Some(dot) = triple(subject, scale, leaves[i], leaves[j], &small) else {
-                    return Ok(Asked::Unbuildable);
+                    return Ok(Triples::Unbuildable);
                 };
                 dots.push(dot);
                 keys.push((i, j, chunk.to_vec()));
@@ -280,7 +280,7 @@ fn fill(
             }
             // A remnant of M (a sticky bit) may affect the other values, so ask about each separately.
             _ if chunk.len() > 1 => single.extend(chunk.iter().map(|x| (*i, *j, *x, bare))),
-            _ => return Ok(Asked::odd(subject, dot, *d)),
+            _ => return Ok(Triples::odd(subject, dot, *d)),
         }
         // The first and the last pair serve as evidence.
         if evidence.is_empty() || (*i, *j) == (n - 2, n - 1) && evidence.len() < 3 {
@@ -303,15 +303,15 @@ fn fill(
     let alone = |(i, j, x, _): &(usize, usize, usize, Option<Number>)| {
         triple(subject, scale, leaves[*i], leaves[*j], &[(leaves[*x], 0)])
     };
-    let Some(dots) = single.iter().map(alone).collect::<Option<Vec<Dot>>>() else { return Ok(Asked::Unbuildable) };
+    let Some(dots) = single.iter().map(alone).collect::<Option<Vec<Dot>>>() else { return Ok(Triples::Unbuildable) };
     let answers = subject.ask(&dots)?;
     for ((dot, (i, j, x, bare)), d) in dots.iter().zip(&single).zip(&answers) {
         let value = subject.d_value(*d);
         let survivors = value.zip(*bare).and_then(|(value, bare)| value - bare).and_then(|sum| subset(sum, scale, 1));
-        let Some(survivors) = survivors else { return Ok(Asked::odd(subject, dot, *d)) };
+        let Some(survivors) = survivors else { return Ok(Triples::odd(subject, dot, *d)) };
         losses.set(*i, *j, *x, survivors.places == 0);
     }
-    Ok(Asked::All)
+    Ok(Triples::All)
 }
 
 /// Asks M at i, −M at j and the same small value everywhere else, for every pair, and counts how many survive.

@@ -285,7 +285,8 @@ fn multiply(a: Number, b: Number) -> Number {
     Number::new(if a_negative == b_negative { magnitude } else { -magnitude }, a_exponent + b_exponent)
 }
 
-/// M = 1.5·1.5 = 2.25: is it aligned by the sum of its operands' exponents (significand in [0, 4)) or by its leading bit?
+/// M = 1.5·1.5 = 2.25: is it aligned by the sum of its operands' exponents (significand in [0, 4)) or by its leading
+/// bit?
 fn exponent(subject: &Subject<'_>, facts: &Facts) -> Result<Finding, Error> {
     let name = EXPONENT.name;
     let Some(Kept::Bits(bits)) = facts.kept else {

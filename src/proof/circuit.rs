@@ -102,19 +102,19 @@ impl Circuit {
         &self.gates
     }
 
-    /// The products.
+    /// The products in the circuit, with the facts known of each.
     #[must_use]
     pub fn products(&self) -> &[Product] {
         &self.products
     }
 
-    /// A new input.
+    /// Adds an input.
     pub fn input(&mut self) -> Signal {
         self.gates.push(Gate::Input);
         Signal::of(self.gates.len() - 1)
     }
 
-    /// New inputs, lowest bit first.
+    /// Adds as many inputs as a word has bits, lowest bit first.
     pub fn inputs(&mut self, bits: u32) -> Vec<Signal> {
         (0..bits).map(|_| self.input()).collect()
     }

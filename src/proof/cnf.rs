@@ -23,7 +23,7 @@ impl Cnf {
         Self { variables, ..Self::default() }
     }
 
-    /// Adds a clause.
+    /// Adds a clause, given by its literals.
     pub fn add(&mut self, clause: &[i32]) {
         self.literals.extend_from_slice(clause);
         self.ends.push(self.literals.len());
@@ -41,7 +41,7 @@ impl Cnf {
         self.ends.is_empty()
     }
 
-    /// The clauses.
+    /// The clauses, each as its literals, in the order in which they were added.
     pub fn clauses(&self) -> impl Iterator<Item = &[i32]> {
         let starts = std::iter::once(0).chain(self.ends.iter().copied());
         starts.zip(&self.ends).map(|(start, end)| &self.literals[start..*end])

@@ -113,7 +113,7 @@ impl Certificate {
     }
 }
 
-/// A refuted formula.
+/// A formula that the solver refuted, with its proof.
 #[derive(Clone, Debug)]
 pub struct Refuted {
     /// The number of variables.
@@ -186,7 +186,7 @@ impl<'a> Comparison<'a> {
         Ok(Self { models, id, units, rivals })
     }
 
-    /// Both models' evaluators.
+    /// The evaluators of both models.
     #[must_use]
     pub fn rivals(&self) -> &Rivals {
         &self.rivals

@@ -26,7 +26,7 @@ pub struct Proof {
 }
 
 impl Proof {
-    /// Appends a step.
+    /// Appends a step, which adds or deletes a clause.
     pub fn push(&mut self, step: Step, clause: &[i32]) {
         self.literals.extend_from_slice(clause);
         self.steps.push((step, self.literals.len()));
@@ -44,7 +44,7 @@ impl Proof {
         self.steps.is_empty()
     }
 
-    /// The steps.
+    /// The steps, each with the literals of its clause, in order.
     pub fn steps(&self) -> impl Iterator<Item = (Step, &[i32])> {
         let starts = std::iter::once(0).chain(self.steps.iter().map(|(_, end)| *end));
         starts.zip(&self.steps).map(|(start, (step, end))| (*step, &self.literals[start..*end]))

@@ -1,7 +1,7 @@
 //! Results of a run, their comparison with other results, and views of both.
 //!
-//! Three modules with dependencies in one direction: [`Show`] and the views use comparisons and records, comparisons
-//! use records, and records use neither.
+//! Four modules with dependencies in one direction: [`Show`] and the views use comparisons, summaries and records;
+//! comparisons use summaries and records; summaries use records; and records use none of these.
 
 mod compare;
 mod record;

@@ -17,18 +17,18 @@ use crate::{
     report::{Again, ScreenedOperation, ScreenedUnit, WrongRecord},
 };
 
-/// How a device is screened.
+/// The settings of a screening.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The seed of the inputs.
     pub seed: u64,
     /// The cache of golden digests, if there is one.
     pub cache: Option<Cache>,
-    /// A fault that is planted on purpose.
+    /// A fault to inject on purpose.
     pub inject: Option<Injection>,
-    /// The longest time that one request may compute.
+    /// The maximum computing time of one request.
     pub slice: Duration,
-    /// The number of passes of each unit over all blocks; without it, units compute until their time is over.
+    /// The number of passes of each unit over all blocks; if `None`, units compute until their time is over.
     pub passes: Option<u64>,
 }
 
@@ -36,13 +36,13 @@ pub struct Settings {
 const AGAIN: u64 = 16;
 /// The most units that compute wrong blocks again.
 const UNITS_AGAIN: usize = 4;
-/// The longest time for that.
+/// The time limit for computing wrong blocks again.
 const AGAIN_LIMIT: Duration = Duration::from_secs(2);
-/// The same for a fixed number of passes, whose result must not depend on the speed.
+/// The time limit if the number of passes is fixed: the result must then not depend on the speed of the machine.
 const SURE_LIMIT: Duration = Duration::from_secs(60);
 
-/// Compares an operation with its model. Every unit makes at least one pass over all blocks, and continues until `duration()` is over
-/// or [`Settings::passes`] are made.
+/// Compares an operation with its model. Every unit makes at least one pass over all blocks, and continues until
+/// `duration()` is over or [`Settings::passes`] are made.
 ///
 /// `duration` is called once the inputs are drawn and the golden digests are known.
 pub fn screen_one(
@@ -56,7 +56,7 @@ pub fn screen_one(
         return ScreenedOperation::failed(id, None, "no model of it is known: `--model` names one");
     };
     let asked =
-        operation_of(device, id).and_then(|operation| Asked::new(device, operation, model, settings)?.screen(duration));
+        operation_of(device, id).and_then(|operation| Task::new(device, operation, model, settings)?.screen(duration));
     let named =
         model.variant.as_ref().map_or_else(|| model.name.clone(), |variant| format!("{}@{variant}", model.name));
     match asked {
@@ -65,7 +65,8 @@ pub fn screen_one(
     }
 }
 
-struct Asked<'a> {
+/// An operation to screen, with its model and the golden digests.
+struct Task<'a> {
     device: &'a dyn Device,
     operation: &'a Operation,
     model: &'a Model,
@@ -74,7 +75,7 @@ struct Asked<'a> {
     is_cached: bool,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> Task<'a> {
     fn new(
         device: &'a dyn Device,
         operation: &'a Operation,
@@ -110,8 +111,8 @@ impl<'a> Asked<'a> {
         Ok(self.found(&units, Some(wrong)))
     }
 
-    /// Makes passes over all blocks for `duration`, in requests of a slice each, and stops after the first request that finds a wrong
-    /// block.
+    /// Makes passes over all blocks for `duration`, in requests of a slice each, and stops after the first request that
+    /// finds a wrong block.
     fn drill(&self, duration: Duration) -> Result<Vec<Screened>, Error> {
         let Golden { operands, digests, .. } = &self.golden;
         let Settings { inject, passes, slice, .. } = self.settings;

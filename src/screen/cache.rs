@@ -36,7 +36,8 @@ impl Cache {
         Self { folder }
     }
 
-    /// The user's cache: `$XDG_CACHE_HOME/mxprobe/golden`, or `~/.cache/mxprobe/golden`; `None` if neither variable is set.
+    /// The user's cache: `$XDG_CACHE_HOME/mxprobe/golden`, or `~/.cache/mxprobe/golden`; `None` if neither variable is
+    /// set.
     #[must_use]
     pub fn of_user() -> Option<Self> {
         let absolute = |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
@@ -88,8 +89,8 @@ fn private_folder(folder: &Path) -> io::Result<()> {
 }
 
 impl Golden {
-    /// Returns the golden digests of an operation from the cache, else from the model, and whether they come from the cache. Digests from
-    /// the model are written to the cache; a folder that cannot be written is not an error.
+    /// Returns the golden digests of an operation from the cache, else from the model, and whether they come from the
+    /// cache. Digests from the model are written to the cache; a folder that cannot be written is not an error.
     ///
     /// # Errors
     /// If the model has no such operation.

@@ -57,7 +57,8 @@ fn words(operation: &ScreenedOperation) -> Option<String> {
     Some(format!("{}: {said}", operation.id))
 }
 
-/// One line for node-problem-detector, which shows only its beginning: the verdict comes first, then the place of the fault.
+/// One line for node-problem-detector, which shows only its beginning: the verdict comes first, then the place of the
+/// fault.
 #[must_use]
 pub fn problem_line(report: &ScreenReport) -> String {
     let selector = &report.device.selector;

@@ -1,8 +1,9 @@
 //! Screening: does a device compute every bit as its model does, on each of its units, now?
 //!
-//! Inputs are drawn from a seed and packed into blocks of tiles. The model computes the digests of the right results once ([`Golden`]),
-//! and a [`Cache`] keeps them. The device then computes the blocks over and over and compares digests next to its units
-//! ([`mxprobe_api::screen`]). Words are compared only if a digest is wrong, to name the place that wrong words have in common.
+//! Inputs are drawn from a seed and packed into blocks of tiles. The model computes the digests of the right results
+//! once ([`Golden`]), and a [`Cache`] keeps them. The device then computes the blocks over and over and compares
+//! digests next to its units ([`mxprobe_api::screen`]). Words are compared only if a digest is wrong, to name the place
+//! that wrong words have in common.
 
 mod ask;
 mod cache;

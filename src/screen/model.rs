@@ -4,8 +4,8 @@ use mxprobe_models::{Model, shipped};
 
 use crate::report::{DeviceRecord, OperationRecord};
 
-/// The shipped model of an operation of a device: the model of its name or fingerprint, else the only model that has the same operation
-/// by the same instruction. `None` if there is not exactly one.
+/// The shipped model of an operation of a device: the model of its name or fingerprint, else the only model that has
+/// the same operation by the same instruction. `None` if there is not exactly one.
 #[must_use]
 pub fn model_of(device: &DeviceRecord, operation: &OperationRecord) -> Option<&'static Model> {
     let has = |model: &&'static Model| model.operations.contains_key(&operation.id);

@@ -77,7 +77,7 @@ impl Matrices for Stoppable {
     }
 
     fn has_tiles(&self) -> bool {
-        self.device.matrices().is_some_and(Matrices::has_tiles)
+        self.device.matrices().is_none_or(Matrices::has_tiles)
     }
 
     fn kernel_ns(&self) -> Option<u64> {

@@ -30,7 +30,7 @@ impl Sharded for GrowthReport {
     }
 }
 
-/// The report of one run. `out` is the file that it is written to.
+/// Merges shards into the report of one run. `out` is the file that the report is written to.
 ///
 /// # Errors
 /// If the parts are not all shards of one experiment, each once and finished.

@@ -37,8 +37,8 @@ impl Sharded for IdentificationReport {
     }
 }
 
-/// The report of one run and the model of everything that was identified, if anything was. `out` is the file that the report is
-/// written to, `model` the one of the model, and `name` the name of the model.
+/// Merges shards into the report of one run and the model of everything that was identified, if anything was. `out` is
+/// the file that the report is written to, `model` the file of the model, and `name` the name of the model.
 ///
 /// # Errors
 /// If the parts are not all shards of one identification, each once and finished, or their operations make no model.

@@ -1,7 +1,7 @@
 //! The shards of a job, merged into the report of one run.
 //!
-//! A command with `--shard I/N` does one share of its work. Here the reports of all shares become the report that the command writes
-//! without `--shard`: to the byte if `SOURCE_DATE_EPOCH` fixes the time, else but for times.
+//! A command with `--shard I/N` does one share of its work. Here the reports of all shares become the report that the
+//! command writes without `--shard`: to the byte if `SOURCE_DATE_EPOCH` fixes the time, else but for times.
 
 mod growth;
 mod identification;
@@ -23,17 +23,18 @@ pub use verification::merge_verifications;
 pub struct Part<T> {
     /// The name of the file, for errors.
     pub name: String,
-    /// What it holds.
+    /// The report in it.
     pub report: T,
 }
 
-/// What a report of a shard says about the job.
+/// A report that may be that of a shard of a job.
 trait Sharded {
     /// Its share; `None` if it is a whole run.
     fn shard(&self) -> Option<Shard>;
 
-    /// How many of the shares have any work; all, unless it is fewer items than shares.
-    fn with_work(&self) -> Option<u64> {
+    /// The number of items that the shares divide, if there may be fewer items than shares; `None` if every share has
+    /// work.
+    fn items(&self) -> Option<u64> {
         None
     }
 
@@ -48,7 +49,7 @@ trait Sharded {
         &["--out"]
     }
 
-    /// What all shards of a job have in common, each with its name.
+    /// The facts that all shards of a job have in common, each with its name.
     fn facts(&self) -> Vec<(&'static str, String)>;
 }
 
@@ -79,7 +80,7 @@ fn ordered<T: Sharded>(mut parts: Vec<Part<T>>) -> Result<Vec<Part<T>>, String> 
         let shard = shard_of(&pair[0])?;
         return Err(format!("shard {shard} is there twice: `{}` and `{}`", pair[0].name, pair[1].name));
     }
-    let with_work = parts.first().and_then(|part| part.report.with_work()).map_or(of, |with_work| with_work.min(of));
+    let with_work = parts.first().and_then(|part| part.report.items()).map_or(of, |items| items.min(of));
     let is_there = |index: &u64| parts.iter().any(|part| part.report.shard().is_some_and(|is| is.index() == *index));
     let missing: Vec<String> =
         (0..with_work).filter(|index| !is_there(index)).map(|index| format!("{index}/{of}")).collect();

@@ -20,7 +20,7 @@ impl Sharded for Devices {
         Some(self.first().shard?.shard)
     }
 
-    fn with_work(&self) -> Option<u64> {
+    fn items(&self) -> Option<u64> {
         Some(self.first().shard?.devices)
     }
 
@@ -49,7 +49,7 @@ impl Sharded for Devices {
     }
 }
 
-/// The screens of one run, in the order of its devices. `out` is the file that they are written to.
+/// Merges shards into the screens of one run, in the order of its devices. `out` is the file that they are written to.
 ///
 /// # Errors
 /// If the parts are not all shards of one screen, each once and finished.
@@ -64,7 +64,7 @@ pub fn merge_screens(parts: Vec<Part<Vec<ScreenReport>>>, out: &str) -> Result<V
         given.push(Part { name, report: Devices(report) });
     }
     let parts = ordered(given)?;
-    let all = parts.first().and_then(|part| part.report.with_work()).unwrap_or(0);
+    let all = parts.first().and_then(|part| part.report.items()).unwrap_or(0);
     for Part { name, report } in &parts {
         let (own, has) = (report.shard().map_or(0, |shard| shard.count(all)), report.0.len());
         if own != has as u64 {

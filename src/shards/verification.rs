@@ -37,7 +37,7 @@ impl Sharded for VerificationReport {
     }
 }
 
-/// The report of one run. `out` is the file that it is written to.
+/// Merges shards into the report of one run. `out` is the file that the report is written to.
 ///
 /// # Errors
 /// If the parts are not all shards of one verification, each once and finished.

@@ -71,9 +71,9 @@ const ROUNDED: f64 = 1.0 + 1e-9;
 impl Bound {
     /// The bound of dots of `k` products of an operation of a model; `has_c` if c may be nonzero.
     ///
+    /// # Errors
     /// [`Error::is_invalid`] if the model does not have this operation. [`Error::is_unsupported`] if its sums may wrap,
     /// if it multiplies integers, or if results cannot be passed on as c.
-    /// integers, or if results cannot be handed on as c.
     pub fn new(model: &Model, id: &OperationId, k: usize, order: Order, has_c: bool) -> Result<Self, Error> {
         if id.is_integer() {
             return Err(Error::unsupported(format!("{id}: sums of integers are exact until they overflow")));

@@ -9,7 +9,7 @@ use super::{
     terms::{Sums, Terms},
 };
 
-/// The admissible results.
+/// The results that a bound admits for one element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interval {
     /// Those from `low` to `high`, both included, as bits of D's format; infinities count as values.

@@ -12,7 +12,6 @@ mod lossless;
 mod node;
 mod plan;
 mod search;
-
 mod sides;
 mod terms;
 
@@ -22,7 +21,6 @@ use mxprobe_models::{Evaluator, Model, Output};
 pub use bound::{Bound, Order};
 pub use check::{Checked, Outside};
 pub use interval::{Element, Interval};
-
 pub use search::Found;
 pub use sides::{Sides, Signs};
 
@@ -74,13 +72,13 @@ impl Tolerance {
         Ok(Self { evaluator, operation, order, k, bounds, saturates })
     }
 
-    /// The operation.
+    /// The operation whose dots are bounded.
     #[must_use]
     pub fn id(&self) -> &OperationId {
         self.evaluator.id()
     }
 
-    /// The order.
+    /// The orders of summation for which the bounds hold.
     #[must_use]
     pub fn order(&self) -> Order {
         self.order

@@ -78,7 +78,7 @@ impl Sides {
         Self { down: self.down.max(other.down), up: self.up.max(other.up) }
     }
 
-    /// The larger side.
+    /// The larger of the two losses.
     #[must_use]
     pub fn most(self) -> f64 {
         self.down.max(self.up)

@@ -10,7 +10,7 @@ fn listed(device: &str) -> serde_json::Value {
 }
 
 #[test]
-fn a_card_means_the_model_of_its_chip_and_stays_in_the_title() {
+fn a_card_selects_the_model_of_its_chip_and_stays_in_the_title() {
     for (name, model) in
         [("RTX 4090", "l40s"), ("4090", "l40s"), ("7900xtx", "rdna3"), ("RX 7900 XTX", "rdna3"), ("h200", "h100")]
     {
@@ -64,7 +64,7 @@ fn a_report_of_a_card_is_headed_by_the_card_and_can_be_resumed() {
 }
 
 #[test]
-fn an_unknown_name_is_answered_with_the_nearest() {
+fn an_unknown_name_is_answered_with_the_nearest_known_one() {
     for (name, nearest) in
         [("h10", "sim:h100"), ("rtx4091", "sim:rtx4090"), ("hoper", "sim:hopper"), ("mi300xx", "sim:mi300x")]
     {

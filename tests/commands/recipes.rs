@@ -52,7 +52,7 @@ fn an_element_is_traced_through_a_recipe() {
 }
 
 #[test]
-fn recipes_are_told_apart_with_a_dot_or_proved_equal_for_one_k() {
+fn recipes_are_distinguished_by_a_dot_or_proved_equal_for_one_k() {
     let compared =
         |one: &str, other: &str, more: &[&str]| say(&[&["distinguish", one, other, "--op", FP8], more].concat());
     let (plain, split) =
@@ -80,7 +80,7 @@ fn recipes_are_told_apart_with_a_dot_or_proved_equal_for_one_k() {
 }
 
 #[test]
-fn what_does_not_fit_a_recipe_is_refused_in_one_sentence() {
+fn arguments_that_do_not_fit_a_recipe_are_refused_in_one_sentence() {
     let gemm = |recipe: &str, more: &[&str]| {
         let call = ["gemm", "--random", "1,1,64", "--out", "never.npy", "--op", FP8, "--recipe", recipe];
         say(&[&call[..], more].concat()).ended(2).err

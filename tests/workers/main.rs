@@ -34,7 +34,7 @@ fn mxprobe(arguments: &[&str], input: &str) -> Output {
     command.args(arguments).env_remove("MXPROBE_DEVICE").env("OMP_NUM_THREADS", "1");
     let mut child =
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
-    // A program that ends before it has read everything says why.
+    // A program that ends before it has read all input reports the reason itself.
     let _ = child.stdin.take().expect("it is piped").write_all(input.as_bytes());
     child.wait_with_output().expect("it ends")
 }
@@ -218,7 +218,7 @@ const SUM: &str = "{\"d\":\"0x41680000\"}\n";
 
 #[test]
 #[cfg_attr(not(numpy), ignore = "needs NumPy: scripts/python-tools")]
-fn what_a_python_library_prints_does_not_meet_the_protocol() {
+fn output_of_a_python_library_does_not_reach_the_protocol() {
     assert_eq!(callable("prints", 0, F32), SUM);
 }
 
@@ -233,7 +233,7 @@ fn a_python_callable_gets_arrays_of_the_formats_types_in_tiles_or_in_batches_or_
 
 #[test]
 #[cfg_attr(not(numpy), ignore = "needs NumPy: scripts/python-tools")]
-fn what_a_python_callable_raises_or_returns_wrongly_is_said_in_one_line() {
+fn an_exception_or_a_wrong_result_of_a_python_callable_is_reported_in_one_line() {
     for (name, words) in [
         ("raises", "ValueError: no room for this (callables.py, line "),
         ("ends", "exit code 7"),

@@ -10,6 +10,67 @@
 //!
 //! Responsibilities: the caller validates ([`execute`] does so once, for every backend). The backend may rely on that
 //! validation; it must never panic on a missing driver and never hide what it could not use.
+//!
+//! A device with one operation, a fused multiply-add, and its result for two tiles of one element each:
+//!
+//! ```
+//! use std::collections::BTreeMap;
+//!
+//! use mxprobe_api::{
+//!     Device, DeviceInfo, DeviceKind, Elements, Error, Format, Operation, OperationId, OperationSet, TileBatch,
+//!     execute,
+//! };
+//!
+//! struct Fma {
+//!     info: DeviceInfo,
+//!     operations: OperationSet,
+//! }
+//!
+//! impl Device for Fma {
+//!     fn info(&self) -> &DeviceInfo {
+//!         &self.info
+//!     }
+//!
+//!     fn operations(&self) -> &OperationSet {
+//!         &self.operations
+//!     }
+//!
+//!     fn execute(&self, operation: &Operation, batch: &TileBatch) -> Result<Elements, Error> {
+//!         let value = |elements: &Elements, tile: usize| f32::from_bits(elements.get(tile) as u32);
+//!         let d = (0..batch.tiles).map(|tile| {
+//!             let d = value(&batch.a, tile).mul_add(value(&batch.b, tile), value(&batch.c, tile));
+//!             u64::from(d.to_bits())
+//!         });
+//!         Ok(Elements::from_bits(operation.id.d, d))
+//!     }
+//! }
+//!
+//! let id: OperationId = "fma.m1n1k1.f32.f32.f32.f32".parse()?;
+//! let device = Fma {
+//!     info: DeviceInfo {
+//!         backend: "example".into(),
+//!         selector: "example:0".into(),
+//!         name: "Fused multiply-add".into(),
+//!         fingerprint: "fma".into(),
+//!         kind: DeviceKind::Software,
+//!         emulated: false,
+//!         aliases: Vec::new(),
+//!         driver: None,
+//!         properties: BTreeMap::new(),
+//!     },
+//!     operations: OperationSet::from([(id.clone(), Operation::new(id.clone(), "thread"))]),
+//! };
+//! let operation = &device.operations[&id];
+//! let mut batch = TileBatch::zeros(operation, 2);
+//! batch.a.set(1, Format::F32.from_f64(3.0));
+//! batch.b.set(1, Format::F32.from_f64(0.5));
+//! batch.c.set(1, Format::F32.from_f64(4.0));
+//! let d = execute(&device, operation, &batch)?;
+//! assert_eq!(d.iter().map(|bits| Format::F32.to_f64(bits)).collect::<Vec<_>>(), [0.0, 5.5]);
+//! # Ok::<(), Error>(())
+//! ```
+//!
+//! `examples/backend` in the repository adds a backend like this one to the command `mxprobe`.
 #![forbid(unsafe_code)]
 
 mod batch;

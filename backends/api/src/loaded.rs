@@ -1,4 +1,4 @@
-//! Finding the file that a driver was loaded from.
+//! Finds the file that a driver was loaded from.
 
 /// Returns the file name, without directories, of a library in this process whose name starts with `beginning`.
 /// Symbolic links are resolved, so the name includes the version (`libcuda.so.570.86.10`).

@@ -14,7 +14,7 @@ use mxprobe_sim::ModelDevice;
 
 use super::arithmetic;
 
-/// A fault.
+/// A way in which a device can be wrong.
 pub struct Fault {
     /// The name that opens a device with it.
     pub name: &'static str,
@@ -50,7 +50,7 @@ enum Behaviour {
     CrashOnce,
 }
 
-/// A right device, to put a fault into.
+/// A correct device, into which a fault is put.
 pub enum Right {
     /// Any device; arithmetic faults cannot be put into it.
     Device(Box<dyn Device>),
@@ -66,7 +66,7 @@ const fn arithmetic(name: &'static str, about: &'static str, change: fn(&mut Mod
     Fault { name, about, kind: Kind::Arithmetic(change) }
 }
 
-/// Every fault.
+/// Every fault: the wrong devices that the suite and the probes must detect.
 pub const FAULTS: &[Fault] = &[
     behaviour("all-zeros", "every result is +0", Behaviour::AllZeros),
     arithmetic(

@@ -10,7 +10,7 @@ pub struct Violation {
     pub check: &'static str,
     /// The operation under test, if the check was of one.
     pub operation: Option<OperationId>,
-    /// What was found and what was expected, with bits.
+    /// The result found and the one expected, with bits.
     pub found: String,
 }
 

@@ -128,6 +128,9 @@ impl VulkanDevice {
     ///
     /// Unless the driver also lists that configuration, validation layers must report
     /// `VUID-RuntimeSpirv-OpCooperativeMatrixMulAddKHR-10060`; drivers need not fail. For tests of the layers.
+    ///
+    /// # Errors
+    /// Whatever the driver reports.
     #[doc(hidden)]
     pub fn compile_with_other_saturation(&self, operation: &Operation) -> Result<(), Error> {
         let mut kernel = self.kernel(&operation.id)?.clone();

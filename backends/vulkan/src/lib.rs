@@ -13,6 +13,20 @@
 //! One workgroup of one subgroup computes one tile. Before an operation's first batch, its layout is checked with sums
 //! of small integers ([`SelfTest`](mxprobe_api::SelfTest)), and output memory is filled before every batch, so that
 //! memory that the device never wrote is not mistaken for a result.
+//!
+//! ```
+//! use mxprobe_api::Backend;
+//!
+//! let found = mxprobe_vulkan::VulkanBackend::new().discover();
+//! for device in &found.devices {
+//!     println!("{}: {} operations", device.info().name, device.operations().len());
+//! }
+//! for refusal in &found.refusals {
+//!     println!("{} cannot be used: {}", refusal.what, refusal.reason);
+//! }
+//! // Without a driver, discovery returns a reason instead of a device.
+//! assert!(!found.devices.is_empty() || !found.refusals.is_empty());
+//! ```
 
 mod component;
 mod device;
@@ -44,14 +58,6 @@ use instance::{Instance, Messages};
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The backend `vulkan`.
-///
-/// ```
-/// use mxprobe_api::Backend;
-///
-/// let found = mxprobe_vulkan::VulkanBackend::new().discover();
-/// // Without a driver, discovery returns a reason instead of a device.
-/// assert!(!found.devices.is_empty() || !found.refusals.is_empty());
-/// ```
 pub struct VulkanBackend {
     timeout: Duration,
     validation: bool,

@@ -10,6 +10,20 @@
 //! One workgroup computes one tile. Before an operation's first batch, its layout is checked with sums of small
 //! integers ([`SelfTest`](mxprobe_api::SelfTest)), and output memory is filled before every batch, so that memory that
 //! the device never wrote is not mistaken for a result.
+//!
+//! ```
+//! use mxprobe_api::Backend;
+//!
+//! let found = mxprobe_wgpu::WgpuBackend::new().discover();
+//! for device in &found.devices {
+//!     println!("{}: {} operations", device.info().name, device.operations().len());
+//! }
+//! for refusal in &found.refusals {
+//!     println!("{} cannot be used: {}", refusal.what, refusal.reason);
+//! }
+//! // Without an adapter, discovery returns a reason instead of a device.
+//! assert!(!found.devices.is_empty() || !found.refusals.is_empty());
+//! ```
 
 mod adapter;
 mod device;
@@ -29,14 +43,6 @@ pub use device::WgpuDevice;
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The backend `wgpu`.
-///
-/// ```
-/// use mxprobe_api::Backend;
-///
-/// let found = mxprobe_wgpu::WgpuBackend::new().discover();
-/// // Without an adapter, discovery returns a reason instead of a device.
-/// assert!(!found.devices.is_empty() || !found.refusals.is_empty());
-/// ```
 pub struct WgpuBackend {
     timeout: Duration,
 }

@@ -90,7 +90,7 @@ impl Evaluator {
         Ok(Self { id, adders, unit: unit.clone(), plan, compiled, kernel, path })
     }
 
-    /// The operation.
+    /// The operation that it computes.
     #[must_use]
     pub fn id(&self) -> &OperationId {
         &self.id

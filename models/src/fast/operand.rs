@@ -1,8 +1,8 @@
-//! Decoding the bits of many factors at once to f32.
+//! Decodes the bits of many factors to f32, several at a time.
 
 use mxprobe_api::{Elements, Format, Specials};
 
-/// How the bits of a factor are decoded, by shifts that the compiler can vectorise.
+/// A decoder of factors in one format, made of shifts that the compiler can vectorise.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Operand {
     unread_bits: u32,
@@ -25,7 +25,8 @@ pub(super) struct Operand {
 /// The exponent of a zero. Two of them, or one and any other exponent, add up to less than any product's.
 pub(super) const ABSENT: i32 = -8000;
 /// The exponents of an infinity and of a NaN, chosen so that the sum of two exponents shows the class of the product:
-/// NaN times anything is above 60,000, infinity times zero at most 16,000, infinity times a number above that.
+/// the sum is above 60,000 for NaN times anything, at most 16,000 for infinity times zero, and between the two for
+/// infinity times a number.
 pub(super) const INFINITE: i32 = 20_000;
 pub(super) const NAN: i32 = 100_000;
 

@@ -4,7 +4,7 @@ use mxprobe_api::{Overflow, Rounding, Subnormals};
 
 use crate::adder::{Below, Class, Exponent, Scale, ZeroSign};
 
-/// One choice.
+/// One value of a parameter: its name in files, and its descriptions.
 #[derive(Clone, Copy, Debug)]
 pub struct Choice {
     /// The name in files.

@@ -207,14 +207,15 @@ impl Step {
                 },
                 Source::PositiveZero | Source::Call(..) => Numbers::One((self.sum.format(), 0)),
             };
-            Found { numbers, functions }
+            Operand { numbers, functions }
         };
-        let terms: Vec<(Found<'_>, Option<Found<'_>>)> =
+        let terms: Vec<(Operand<'_>, Option<Operand<'_>>)> =
             self.terms.iter().map(|(one, other)| (column(one), other.as_ref().map(column))).collect();
-        let is_one =
-            |(one, other): &(Found<'_>, Option<Found<'_>>)| one.is_one() && other.as_ref().is_none_or(Found::is_one);
+        let is_one = |(one, other): &(Operand<'_>, Option<Operand<'_>>)| {
+            one.is_one() && other.as_ref().is_none_or(Operand::is_one)
+        };
         let fused = |row: usize, column: usize| {
-            let at = move |found: &Found<'_>| found.get(piece, n, (row, column));
+            let at = move |found: &Operand<'_>| found.get(piece, n, (row, column));
             terms.iter().map(move |(one, other)| Fused(at(one), other.as_ref().map(at)))
         };
         if terms.iter().all(is_one) {
@@ -233,7 +234,7 @@ impl Step {
 }
 
 /// The numbers of a source, and the functions applied to them, outermost first.
-struct Found<'a> {
+struct Operand<'a> {
     numbers: Numbers<'a>,
     functions: Vec<Function>,
 }
@@ -244,7 +245,7 @@ enum Numbers<'a> {
     Each(&'a Elements, Index),
 }
 
-impl Found<'_> {
+impl Operand<'_> {
     fn is_one(&self) -> bool {
         matches!(self.numbers, Numbers::One(_))
     }

@@ -9,6 +9,14 @@
 //! Every kernel is `tiles(a, b, c, d, [scale_a, scale_b,] count)`: it computes `count` groups of tiles in a loop over
 //! the grid. The kernels of `mma`, `wmma`, `wgmma` and `tcgen05` are each written by one file; `text.rs` has the lines
 //! they share.
+//!
+//! ```
+//! use mxprobe_shaders::ptx::{Capability, KernelText};
+//!
+//! let kernels = KernelText::all(Capability::new(8, 0));
+//! let kernel = kernels.iter().find(|kernel| kernel.name == "mma.m16n8k16.f32.f16.f16.f32").expect("sm_80 has it");
+//! assert!(kernel.ptx.contains("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"));
+//! ```
 
 mod capability;
 mod catalogue;

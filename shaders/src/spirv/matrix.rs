@@ -1,7 +1,7 @@
 //! One cooperative-matrix multiply-add, for every configuration that a driver can list.
 //!
-//! One workgroup of one subgroup computes one tile: load A, B and C, multiply-add, store D. Encodings are *specified* by
-//! the SPIR-V specification 1.6 (2.3 and 3), `SPV_KHR_cooperative_matrix`, `SPV_KHR_bfloat16` and `SPV_EXT_float8`.
+//! One workgroup of one subgroup computes one tile: load A, B and C, multiply-add, store D. Encodings are *specified*
+//! by the SPIR-V specification 1.6 (2.3 and 3), `SPV_KHR_cooperative_matrix`, `SPV_KHR_bfloat16` and `SPV_EXT_float8`.
 
 use ::spirv::{Capability, CooperativeMatrixLayout, CooperativeMatrixOperands, CooperativeMatrixUse, Op};
 

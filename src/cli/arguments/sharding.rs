@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::Format;
 
-/// What `merge` does.
+/// The arguments of `merge`.
 #[derive(Debug, Args)]
 pub(crate) struct Merge {
     /// The files of all shards of one job, in any order: those of `verify`, `screen` or `gemm --experiment growth` with

@@ -15,7 +15,8 @@ pub(crate) struct Tolerance {
     /// Number of products of a dot [default: the columns of A; else as many as the operation takes]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1 << 24))]
     pub(crate) k: Option<u32>,
-    /// A, m×k, as a NumPy file: values, or bits as unsigned integers of the format's size; gives an interval for every element of D
+    /// A, m×k, as a NumPy file: values, or bits as unsigned integers of the format's size; gives an interval for every
+    /// element of D
     #[arg(long, value_name = "FILE.npy", requires = "b")]
     pub(crate) a: Option<PathBuf>,
     /// B, k×n

@@ -33,7 +33,8 @@ const REQUEST: Duration = Duration::from_secs(60);
 pub(crate) fn conformance(arguments: &Conformance, screen: Screen) -> Outcome {
     let interrupt = Interrupt::listen();
     let limits = Limits::new(arguments.reach.timeout, None, interrupt);
-    let mut found = Found { device: arguments.device.clone(), name: None, program: Vec::new(), operations: Vec::new() };
+    let mut found =
+        CheckedDevice { device: arguments.device.clone(), name: None, program: Vec::new(), operations: Vec::new() };
     if let Some(starts) = program::starts_of(&arguments.device)? {
         let stop = limits.clone();
         let program = process::of(starts, REQUEST.min(limits.request), screen.aloud, move || stop.stop());
@@ -86,7 +87,7 @@ fn causes(violations: &[Violation]) -> impl Iterator<Item = &Violation> {
 
 /// The results for a device.
 #[derive(Serialize)]
-struct Found {
+struct CheckedDevice {
     device: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
@@ -96,11 +97,11 @@ struct Found {
     operations: Vec<Checked>,
 }
 
-/// A check, and what was found if it does not hold.
+/// A check, and the violation found if it does not hold.
 #[derive(Serialize)]
 struct Check {
     name: &'static str,
-    /// What must hold.
+    /// The requirement.
     wanted: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     found: Option<String>,
@@ -130,7 +131,7 @@ impl From<&Violation> for Check {
     }
 }
 
-impl Found {
+impl CheckedDevice {
     fn holds(&self) -> bool {
         self.program.iter().all(|check| check.found.is_none())
             && self.operations.iter().all(|of| of.violations.is_empty() && of.unasked.is_none())
@@ -139,7 +140,7 @@ impl Found {
 
 /// Collects the results of each operation.
 struct Heard<'a> {
-    found: &'a mut Found,
+    found: &'a mut CheckedDevice,
     progress: Progress,
 }
 
@@ -158,7 +159,7 @@ impl Listener<Checked> for Heard<'_> {
     }
 }
 
-impl Show for Found {
+impl Show for CheckedDevice {
     fn page(&self, _: bool) -> Page {
         let title = self.name.as_ref().map_or_else(|| self.device.clone(), |name| format!("{}  {name}", self.device));
         let mut blocks: Vec<Block> = Block::titled(1, &title).into();

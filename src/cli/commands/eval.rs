@@ -17,7 +17,7 @@ use crate::cli::{
     },
     failure::{Failure, Outcome},
     io::{
-        dot_lines::{Dots, of},
+        dot_lines::{Dots, range_of},
         interrupt::Interrupt,
         output,
         progress::Progress,
@@ -45,8 +45,8 @@ pub(crate) fn eval(arguments: &Eval, screen: Screen) -> Outcome {
     let id = &select::one_operation(&arguments.op, &target.listed)?.id;
     let limits = Limits::new(arguments.reach.timeout, None, Interrupt::default());
     let isolation = Isolation { wanted: isolate, forward_stderr: false };
-    let unit = Unit::open(target, id, || reach(target, isolation, &limits))?;
-    let operation = &unit.operation;
+    let opened = Opened::new(target, id, reach(target, isolation, &limits))?;
+    let operation = &opened.operation;
     let mut stdin = io::BufReader::with_capacity(READ_BYTES, io::stdin().lock());
     let mut stdout = io::stdout().lock();
     let mut answers = Vec::new();
@@ -88,7 +88,7 @@ pub(crate) fn eval(arguments: &Eval, screen: Screen) -> Outcome {
             output::note(format!("note: {rounded}; further rounded values are not reported"));
             told = true;
         }
-        dots.answer(&unit, &mut answers)?;
+        dots.answer(&opened, &mut answers)?;
         stdout.write_all(&answers).and_then(|()| stdout.flush()).map_err(|error| Failure::output(&error))?;
         answers.clear();
         result?;
@@ -140,10 +140,10 @@ fn stdin_bytes() -> Option<u64> {
 
 impl Dots<'_> {
     /// Computes every dot and appends one line for each.
-    fn answer(&self, unit: &Unit, answers: &mut Vec<u8>) -> Result<(), Failure> {
+    fn answer(&self, opened: &Opened, answers: &mut Vec<u8>) -> Result<(), Failure> {
         let digits = self.operation.id.d.bits().div_ceil(4);
         answers.reserve(self.count * (digits as usize + 12));
-        for bits in unit.compute(self)? {
+        for bits in opened.compute(self)? {
             answers.extend_from_slice(b"{\"d\":\"0x");
             for digit in (0..digits).rev() {
                 answers.push(b"0123456789abcdef"[(bits >> (4 * digit) & 15) as usize]);
@@ -155,18 +155,14 @@ impl Dots<'_> {
 }
 
 /// The device and operation that compute.
-struct Unit {
+struct Opened {
     device: Arc<dyn Device>,
     operation: Operation,
 }
 
-impl Unit {
-    fn open(
-        target: &Target,
-        id: &OperationId,
-        reach: impl FnOnce() -> Result<Reached, Error>,
-    ) -> Result<Self, Failure> {
-        let device = reach().map_err(Failure::no_device)?.device;
+impl Opened {
+    fn new(target: &Target, id: &OperationId, reached: Result<Reached, Error>) -> Result<Self, Failure> {
+        let device = reached.map_err(Failure::no_device)?.device;
         let missing = || Failure::no_device(format!("{} has no operation {id} any more", target.selector));
         let operation = device.operations().get(id).ok_or_else(missing)?.clone();
         Ok(Self { device, operation })
@@ -192,10 +188,10 @@ fn alone(device: &dyn Device, operation: &Operation, dots: &Dots, dot: usize) ->
     let id = &operation.id;
     let k = id.shape.sizes().2;
     let elements = |format, bits: &[u64]| Elements::from_bits(format, bits.iter().copied());
-    let (a, b) = (elements(id.a, &dots.a[of(dot, k)]), elements(id.b, &dots.b[of(dot, k)]));
+    let (a, b) = (elements(id.a, &dots.a[range_of(dot, k)]), elements(id.b, &dots.b[range_of(dot, k)]));
     let c = elements(id.c, &[dots.c[dot]]);
     let scales = id.block_scale().map(|scale| {
-        let blocks = of(dot, k.div_ceil(scale.block));
+        let blocks = range_of(dot, k.div_ceil(scale.block));
         (elements(scale.format, &dots.scale_a[blocks.clone()]), elements(scale.format, &dots.scale_b[blocks]))
     });
     let (scale_a, scale_b) = (scales.as_ref().map(|(a, _)| a), scales.as_ref().map(|(_, b)| b));
@@ -214,12 +210,12 @@ fn on_diagonals(device: &dyn Device, operation: &Operation, dots: &Dots) -> Resu
     let blocks = operation.id.block_scale().map_or(0, |scale| k.div_ceil(scale.block));
     for dot in 0..dots.count {
         let (tile, lane) = (dot / in_tile, dot % in_tile);
-        set_row(&mut batch.a, (tile * m + lane) * k, &dots.a[of(dot, k)]);
-        set_column(&mut batch.b, tile * k * n + lane, n, &dots.b[of(dot, k)]);
+        set_row(&mut batch.a, (tile * m + lane) * k, &dots.a[range_of(dot, k)]);
+        set_column(&mut batch.b, tile * k * n + lane, n, &dots.b[range_of(dot, k)]);
         batch.c.set((tile * m + lane) * n + lane, dots.c[dot]);
         if let (Some(scale_a), Some(scale_b)) = (&mut batch.scale_a, &mut batch.scale_b) {
-            set_row(scale_a, (tile * m + lane) * blocks, &dots.scale_a[of(dot, blocks)]);
-            set_column(scale_b, tile * blocks * n + lane, n, &dots.scale_b[of(dot, blocks)]);
+            set_row(scale_a, (tile * m + lane) * blocks, &dots.scale_a[range_of(dot, blocks)]);
+            set_column(scale_b, tile * blocks * n + lane, n, &dots.scale_b[range_of(dot, blocks)]);
         }
     }
     let d = execute(device, operation, &batch)?;

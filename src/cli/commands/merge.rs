@@ -31,17 +31,17 @@ pub(crate) fn merge(arguments: &Merge, screen: Screen) -> Outcome {
     }
     match texts.kind {
         VERIFICATION_SCHEMA => {
-            let report = merge_verifications(texts.one_each::<VerificationReport>()?, &name).map_err(refused)?;
+            let report = merge_verifications(texts.one_each::<VerificationReport>()?, &name).map_err(Failure::usage)?;
             finish(&report, arguments, screen)?;
             Ok(verify::code(&report))
         }
         GROWTH_SCHEMA => {
-            let report = merge_growth(texts.one_each::<GrowthReport>()?, &name).map_err(refused)?;
+            let report = merge_growth(texts.one_each::<GrowthReport>()?, &name).map_err(Failure::usage)?;
             let reports = std::slice::from_ref(&report);
             finish(&Grown { reports, saved: None }, arguments, screen)
         }
         SCREEN_SCHEMA => {
-            let reports = merge_screens(texts.several_each::<ScreenReport>()?, &name).map_err(refused)?;
+            let reports = merge_screens(texts.several_each::<ScreenReport>()?, &name).map_err(Failure::usage)?;
             finish(&Screens(&reports), arguments, screen)?;
             Ok(screen::code(reports.iter().map(|report| report.verdict).max().unwrap_or(Health::Unknown)))
         }
@@ -57,7 +57,7 @@ fn identifications(texts: &Texts<'_>, arguments: &Merge, screen: Screen) -> Outc
     let (out, model) = (arguments.out.display().to_string(), path.display().to_string());
     let parts = texts.one_each::<IdentificationReport>()?;
     let (report, whole) =
-        merge_identifications(parts, &out, &model, &identified::model_name(path)?).map_err(refused)?;
+        merge_identifications(parts, &out, &model, &identified::model_name(path)?).map_err(Failure::usage)?;
     if let Some(whole) = whole {
         output::replace(path, &whole.to_toml())?;
     }
@@ -69,10 +69,6 @@ fn identifications(texts: &Texts<'_>, arguments: &Merge, screen: Screen) -> Outc
 fn finish(result: &dyn Show, arguments: &Merge, screen: Screen) -> Outcome {
     output::replace(&arguments.out, &result.json())?;
     output::show(result, arguments.format, screen)
-}
-
-fn refused(why: String) -> Failure {
-    Failure::usage(why)
 }
 
 /// The texts of all files, and the schema that they have.

@@ -1,4 +1,7 @@
-//! One file per command: it parses the arguments, chooses devices, calls the library, and prints.
+//! A file or folder per command: it parses the arguments, chooses devices, calls the library, and prints.
+//!
+//! The private files that are not commands hold what several commands share, such as `each`, the loop over the
+//! operations of a device, or one mode of a command, such as `identify_gemm`.
 
 pub(super) mod bench;
 mod boundary;

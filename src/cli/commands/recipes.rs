@@ -59,7 +59,7 @@ pub(super) fn compare(names: &[String], question: &Question<'_>, format: Format,
         Verdict::Differ(_) => NO,
         Verdict::Open { .. } => INCOMPLETE,
     };
-    let found = Found {
+    let found = RecipeDifferences {
         names: [&one.name, &other.name],
         id: &id,
         k: question.k,
@@ -96,7 +96,7 @@ fn counterpart(other: &Chosen, id: &OperationId) -> Result<OperationId, Failure>
 }
 
 /// The results for two recipes.
-struct Found<'a> {
+struct RecipeDifferences<'a> {
     names: [&'a str; 2],
     id: &'a OperationId,
     k: usize,
@@ -111,7 +111,7 @@ fn elements(elements: &Elements) -> Vec<(usize, String)> {
     elements.iter().enumerate().filter(|(_, bits)| *bits != 0).map(|(k, bits)| (k, format.hex(bits))).collect()
 }
 
-impl Show for Found<'_> {
+impl Show for RecipeDifferences<'_> {
     fn page(&self, _: bool) -> Page {
         let title = format!("{} and {}, {} products of {}", self.names[0], self.names[1], self.k, self.id);
         let mut lines = Vec::new();

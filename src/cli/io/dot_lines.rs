@@ -189,16 +189,16 @@ impl<'a> Dots<'a> {
         let k = self.operation.id.shape.sizes().2;
         let blocks = self.operation.id.block_scale().map_or(0, |scale| k.div_ceil(scale.block));
         Dot {
-            a: &self.a[of(at, k)],
-            b: &self.b[of(at, k)],
+            a: &self.a[range_of(at, k)],
+            b: &self.b[range_of(at, k)],
             c: self.c[at],
-            scales: (blocks > 0).then(|| (&self.scale_a[of(at, blocks)], &self.scale_b[of(at, blocks)])),
+            scales: (blocks > 0).then(|| (&self.scale_a[range_of(at, blocks)], &self.scale_b[range_of(at, blocks)])),
         }
     }
 }
 
 /// Returns the range of the elements of the dot at an index, for dots of `length` elements.
-pub(in crate::cli) fn of(at: usize, length: usize) -> Range<usize> {
+pub(in crate::cli) fn range_of(at: usize, length: usize) -> Range<usize> {
     at * length..(at + 1) * length
 }
 

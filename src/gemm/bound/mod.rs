@@ -1,4 +1,5 @@
-//! The worst error of a product, proved from the unit's model and the sizes of A and B; docs/gemm.md has the derivation.
+//! The worst error of a product, proved from the unit's model and the sizes of A and B; docs/gemm.md has the
+//! derivation.
 
 mod sizes;
 mod step;

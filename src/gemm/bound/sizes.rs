@@ -47,8 +47,8 @@ pub(super) struct Weighted {
 }
 
 impl Weighted {
-    /// The largest weights of any A and B with the same sums of magnitudes: every product comes first, before `steps` − 1
-    /// operations of its block and in the first of `blocks` blocks.
+    /// The largest weights of any A and B with the same sums of magnitudes: every product comes first, before
+    /// `steps` − 1 operations of its block and in the first of `blocks` blocks.
     pub(super) fn at_worst(self, steps: usize, blocks: usize) -> Self {
         Self { later: self.all.times((steps - 1) as f64), blocks: self.all.times(blocks as f64), ..self }
     }

@@ -10,8 +10,8 @@ pub(super) fn power_of_two(exponent: i32) -> f64 {
 
 /// The loss of one operation d = c + Σ p, for products p of operands that it reads unchanged:
 ///
-/// |d − (c + Σp)| ≤ `c`·|c| + `product`·Σ|p| + `aligned`·Σp̂ + `constant`, where p̂ = (|a| + θ)(|b| + θ') and θ is the smallest
-/// normal value of an operand's format: the exponent of a nonzero operand counts as log2 θ or more.
+/// |d − (c + Σp)| ≤ `c`·|c| + `product`·Σ|p| + `aligned`·Σp̂ + `constant`, where p̂ = (|a| + θ)(|b| + θ') and θ is the
+/// smallest normal value of an operand's format: the exponent of a nonzero operand counts as log2 θ or more.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Step {
     /// Products per operation.

@@ -6,7 +6,7 @@ use super::{
     record::{Curve, Growth},
 };
 
-/// What one experiment finds, from the points of all its shards.
+/// Merges the shards of one experiment into its results.
 ///
 /// # Errors
 /// If these are not shards of one experiment: they name other curves, or have a point twice, or not at all.
@@ -45,7 +45,7 @@ pub fn merge(shards: &[Growth]) -> Result<Growth, String> {
     Ok(all)
 }
 
-/// What tells a curve from others, for people.
+/// A name for people that distinguishes a curve from the others.
 fn name(curve: &Curve) -> String {
     let operation = curve.operation.as_ref().map(|operation| format!(" {operation}")).unwrap_or_default();
     let what_if = curve.what_if.map(|cause| format!(", if {}", cause.words())).unwrap_or_default();

@@ -124,7 +124,7 @@ pub struct Growth {
 }
 
 impl Growth {
-    /// Nothing found yet.
+    /// An experiment without results.
     #[must_use]
     pub fn new(m: u64, seed: u32, drawn: Option<Drawn>) -> Self {
         Self { m, seed, drawn, probability: Some(PROBABILITY), products: 0, curves: Vec::new(), cause: None }

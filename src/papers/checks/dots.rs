@@ -13,13 +13,13 @@ pub struct Dots {
     /// A pattern of the operation: `*m8n8k4.f32.f16.f16.f32`.
     operation: String,
     /// Each dot with its result.
-    dots: Vec<Asked>,
+    dots: Vec<PrintedDot>,
 }
 
 /// One dot; missing products are +0 times +0. Values are in the syntax of `eval`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Asked {
+struct PrintedDot {
     a: Vec<String>,
     b: Vec<String>,
     #[serde(default = "zero")]
@@ -55,7 +55,7 @@ impl Dots {
     }
 }
 
-impl Asked {
+impl PrintedDot {
     fn read(&self, id: &OperationId) -> Result<Dot, Error> {
         let mut dot = Dot::zeros(id);
         if self.a.len() != self.b.len() {

@@ -340,7 +340,10 @@ pub fn query(
     Ok(Query { id: of_dots, circuit, variables, differs: holds, parts, whole: true })
 }
 
-/// The operation that the inputs of a question are a dot of: `terms` products of a format, and c in f32.
+/// The operation whose dots are the inputs of a question: `terms` products of a format, and c in f32.
+///
+/// # Errors
+/// If `terms` is not the k of an operation: 0, or more than 65536.
 pub fn question_id(format: Format, terms: usize) -> Result<OperationId, mxprobe_api::Error> {
     format!("dot.m1n1k{terms}.f32.{format}.{format}.f32").parse()
 }

@@ -17,7 +17,7 @@ pub enum Vector {
     Scaled(Box<Self>, i32),
 }
 
-/// One value.
+/// An expression for one value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scalar {
     /// c.
@@ -35,7 +35,7 @@ pub enum Scalar {
     Rounded(Format, Box<Self>),
 }
 
-/// An algorithm.
+/// A way to compute a dot of wide inputs with a unit whose operands are narrower.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Algorithm {
     /// One word of the operand format.
@@ -60,7 +60,7 @@ pub enum Algorithm {
 const LIFT: i32 = 11;
 
 impl Algorithm {
-    /// All algorithms.
+    /// Every algorithm.
     pub const ALL: [Self; 8] = [
         Self::Single,
         Self::Markidis,

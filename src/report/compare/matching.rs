@@ -25,7 +25,7 @@ pub(super) struct Matching<'a> {
     pub(super) alone: Vec<Vec<&'a OperationReport>>,
 }
 
-/// What an operation computes, apart from its k: formats, and the qualifiers that change the result.
+/// The computation of an operation, apart from its k: its formats, and the qualifiers that change the result.
 type Class = (Format, Format, Format, Format, Vec<String>);
 
 /// Maps variants of a format to one: AMD's xf32 has the bits of tf32, and FNUZ is compared with OCP by its properties.

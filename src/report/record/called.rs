@@ -6,8 +6,8 @@ use super::provenance::{Tool, without_directories};
 const SHARD: &str = "--shard";
 
 impl Tool {
-    /// The same program as the whole run has it: without `--shard`, and with other values for some options, by their names. Of paths
-    /// the last part is kept, as [`Tool::this`] does.
+    /// The same program as the whole run has it: without `--shard`, and with other values for some options, by their
+    /// names. Of paths the last part is kept, as [`Tool::this`] does.
     #[must_use]
     pub fn unsharded(&self, values: &[(&str, &str)]) -> Self {
         let mut arguments: Vec<String> = Vec::new();

@@ -9,7 +9,7 @@ pub enum Encoding {
     Float(FloatEncoding),
     /// A two's complement or unsigned integer.
     Integer {
-        /// Width.
+        /// The width in bits.
         bits: u32,
         /// Whether the top bit has negative weight.
         signed: bool,
@@ -19,11 +19,11 @@ pub enum Encoding {
 /// A floating-point layout: sign, biased exponent and fraction, from the top bit down; then bits that are not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FloatEncoding {
-    /// Width of the exponent field.
+    /// The width of the exponent field, in bits.
     pub exponent_bits: u32,
-    /// Width of the fraction field.
+    /// The width of the fraction field, in bits.
     pub fraction_bits: u32,
-    /// The number subtracted from the exponent field.
+    /// The bias: the number that is subtracted from the exponent field.
     pub bias: i32,
     /// Low bits of the register that are not part of the number: 13 for tf32 and xf32.
     pub unread_bits: u32,
@@ -49,7 +49,7 @@ pub enum Specials {
 }
 
 impl FloatEncoding {
-    /// Whether the top bit is a sign bit that is read.
+    /// Whether the top bit is a sign bit. The one of ue4m3 is not read, and ue8m0 has none.
     #[must_use]
     #[inline]
     pub fn is_signed(self) -> bool {

@@ -38,49 +38,49 @@ const fn integer(name: &'static str, bits: u32, signed: bool) -> Format {
 /// The formats. Widths and biases are *specified*: IEEE 754-2019 table 3.5; OCP OFP8 1.0; OCP MX 1.0; PTX ISA 8.7,
 /// 5.2.3; FNUZ: AMD Instinct MI300 ISA, 7.1.
 impl Format {
-    /// binary64.
+    /// IEEE 754 binary64: 11 exponent bits, 52 fraction bits.
     pub const F64: Self = float("f64", 11, 52, 1023, Specials::Ieee);
-    /// binary32.
+    /// IEEE 754 binary32: 8 exponent bits, 23 fraction bits.
     pub const F32: Self = float("f32", 8, 23, 127, Specials::Ieee);
-    /// 19 bits in a 32-bit register; the low 13 bits are not read.
+    /// NVIDIA's TensorFloat-32: 8 exponent bits, 10 fraction bits; the low 13 bits of its 32-bit register are not read.
     pub const TF32: Self = register32("tf32");
-    /// AMD's name for the same encoding.
+    /// AMD's name for the encoding of [`TF32`](Self::TF32).
     pub const XF32: Self = register32("xf32");
-    /// bfloat16.
+    /// bfloat16, the upper half of an f32: 8 exponent bits, 7 fraction bits.
     pub const BF16: Self = float("bf16", 8, 7, 127, Specials::Ieee);
-    /// binary16.
+    /// IEEE 754 binary16: 5 exponent bits, 10 fraction bits.
     pub const F16: Self = float("f16", 5, 10, 15, Specials::Ieee);
-    /// OCP E4M3: no infinity, largest 448.
+    /// OCP E4M3: no infinity; the largest value is 448.
     pub const E4M3: Self = float("e4m3", 4, 3, 7, Specials::AllOnesNan);
-    /// OCP E5M2.
+    /// OCP E5M2: infinities and NaN as in IEEE 754; the largest value is 57344.
     pub const E5M2: Self = float("e5m2", 5, 2, 15, Specials::Ieee);
-    /// E4M3 with bias 8, one NaN, no −0: largest 240.
+    /// E4M3 with bias 8, one NaN, and neither infinity nor −0; the largest value is 240.
     pub const E4M3FNUZ: Self = float("e4m3fnuz", 4, 3, 8, Specials::NegativeZeroNan);
-    /// E5M2 with bias 16, one NaN, no −0.
+    /// E5M2 with bias 16, one NaN, and neither infinity nor −0; the largest value is 57344.
     pub const E5M2FNUZ: Self = float("e5m2fnuz", 5, 2, 16, Specials::NegativeZeroNan);
-    /// 6 bits.
+    /// OCP E3M2, 6 bits: neither infinity nor NaN; the largest value is 28.
     pub const E3M2: Self = float("e3m2", 3, 2, 3, Specials::None);
-    /// 6 bits.
+    /// OCP E2M3, 6 bits: neither infinity nor NaN; the largest value is 7.5.
     pub const E2M3: Self = float("e2m3", 2, 3, 1, Specials::None);
-    /// 4 bits.
+    /// OCP E2M1, 4 bits: neither infinity nor NaN; the largest value is 6.
     pub const E2M1: Self = float("e2m1", 2, 1, 1, Specials::None);
-    /// Block scale: a power of two from 2^−127 to 2^127.
+    /// A block scale of OCP MX formats: a power of two from 2^−127 to 2^127.
     pub const UE8M0: Self = float("ue8m0", 8, 0, 127, Specials::PowerOfTwo);
-    /// Block scale: e4m3 without its sign.
+    /// The block scale of NVFP4: E4M3 whose sign bit is not read.
     pub const UE4M3: Self = float("ue4m3", 4, 3, 7, Specials::UnsignedAllOnesNan);
-    /// Signed 8 bits.
+    /// An 8-bit integer, two's complement.
     pub const S8: Self = integer("s8", 8, true);
-    /// Unsigned 8 bits.
+    /// An unsigned 8-bit integer.
     pub const U8: Self = integer("u8", 8, false);
-    /// Signed 4 bits.
+    /// A 4-bit integer, two's complement.
     pub const S4: Self = integer("s4", 4, true);
-    /// Unsigned 4 bits.
+    /// An unsigned 4-bit integer.
     pub const U4: Self = integer("u4", 4, false);
-    /// Signed 16 bits.
+    /// A 16-bit integer, two's complement.
     pub const S16: Self = integer("s16", 16, true);
-    /// Signed 32 bits.
+    /// A 32-bit integer, two's complement.
     pub const S32: Self = integer("s32", 32, true);
-    /// Unsigned 32 bits.
+    /// An unsigned 32-bit integer.
     pub const U32: Self = integer("u32", 32, false);
 
     /// Every format.

@@ -1,4 +1,4 @@
-//! Reading of CPUID, XCR0 and the permission for tile registers.
+//! Reads CPUID and XCR0, and requests permission to use the tile registers.
 
 use std::arch::{asm, x86_64::__cpuid_count};
 

@@ -1,5 +1,5 @@
-//! A signed word of any number of 64-bit digits: 320 bits hold every sum of f16 and fp8 products with an f32, 640 bits every
-//! sum of bf16, tf32 and f32 products.
+//! A signed word of any number of 64-bit digits: 320 bits hold every sum of f16 and fp8 products with an f32, 640 bits
+//! every sum of bf16, tf32 and f32 products.
 
 use std::{
     cmp::Ordering,

@@ -42,7 +42,8 @@ impl Job for Tree<'_> {
 impl Tree<'_> {
     #[inline(always)]
     unsafe fn one_row<V: Lanes, const NG: usize>(&self, row: usize, from: usize) {
-        // SAFETY: rows, columns, products and nodes are within the bounds of the task; the processor has the instructions.
+        // SAFETY: rows, columns, products and nodes are within the bounds of the task; the processor has the
+        // instructions.
         unsafe {
             let mut a = self.a.add(row * self.a_stride);
             let mut b = self.b.add(from);

@@ -81,7 +81,7 @@ impl Layout {
         packed
     }
 
-    /// Packs whole groups.
+    /// Packs the tiles of `elements` that fill whole groups.
     pub fn pack_all(&self, elements: &Elements) -> Vec<u8> {
         self.pack(elements, 0, elements.len() / (self.elements * self.group))
     }

@@ -28,8 +28,8 @@ fn curve_name(curve: &Curve) -> String {
 }
 
 impl Show for Grown<'_> {
-    /// On a terminal, the errors at the greatest n. With `evidence`, and on paper, also a table for each interval with a column for each
-    /// curve.
+    /// On a terminal, the errors at the greatest n. With `evidence`, and on paper, also a table for each interval with
+    /// a column for each curve.
     fn page(&self, evidence: bool) -> Page {
         let mut blocks = Vec::new();
         for report in self.reports {
@@ -137,8 +137,8 @@ fn longest(report: &GrowthReport) -> Vec<Block> {
     ]
 }
 
-/// A row for each curve: its other bounds at the greatest n, and the exponents with which errors and bounds grow with n. Covers
-/// (0, 1], and with `evidence` also the other interval.
+/// A row for each curve: its other bounds at the greatest n, and the exponents with which errors and bounds grow with
+/// n. Covers (0, 1], and with `evidence` also the other interval.
 fn bounds(report: &GrowthReport, evidence: bool) -> Vec<Block> {
     let curves = |interval: Interval| {
         let of = move |curve: &&Curve| curve.interval == interval && curve.what_if.is_none();

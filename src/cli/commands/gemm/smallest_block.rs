@@ -40,9 +40,9 @@ struct OfDevice {
     reached_f64: Option<(u64, u64)>,
 }
 
-/// What the experiment shows.
+/// The results of the experiment.
 #[derive(Serialize)]
-struct Found {
+struct SmallestBlocks {
     seed: u32,
     interval: (f64, f64),
     devices: Vec<OfDevice>,
@@ -60,8 +60,12 @@ pub(super) fn smallest_block(
 ) -> Outcome {
     arguments.out.iter().try_for_each(|path| output::can_write(path))?;
     let n = 1usize << arguments.exponents.map_or(EXPONENT, |(_, last)| last);
-    let mut found =
-        Found { seed: arguments.seed, interval: arguments.interval, devices: Vec::new(), left_out: Vec::new() };
+    let mut found = SmallestBlocks {
+        seed: arguments.seed,
+        interval: arguments.interval,
+        devices: Vec::new(),
+        left_out: Vec::new(),
+    };
     let mut progress = Progress::new(screen, targets.len());
     progress.begin(targets.iter().map(|target| target.selector.clone()).collect());
     for target in targets {
@@ -92,8 +96,8 @@ pub(super) fn smallest_block(
     Ok(if limits.interrupt.is_set() { INTERRUPTED } else { 0 })
 }
 
-/// The operation of a device, which `--op` names or else is the longest of f16, bf16 or tf32, and the number of words: that of
-/// `--words`, or as many as nearly hold f32's significand.
+/// The operation of a device, which `--op` names or else is the longest of f16, bf16 or tf32, and the number of words:
+/// that of `--words`, or as many as nearly hold f32's significand.
 fn operation(arguments: &Gemm, target: &Target) -> Result<Option<(OperationId, usize)>, Failure> {
     let id = match &arguments.op {
         Some(op) => Some(select::one_operation(op, &target.listed)?.id.clone()),
@@ -118,7 +122,7 @@ fn range(reached: Option<(u64, u64)>) -> String {
     }
 }
 
-impl Show for Found {
+impl Show for SmallestBlocks {
     /// A row for each device; with `evidence` the error of each block too.
     fn page(&self, evidence: bool) -> Page {
         let head = "blocks that bring words to the accuracy of f32";

@@ -1,4 +1,4 @@
-//! The ways to multiply that the arguments of `gemm` name.
+//! The ways to multiply that the arguments of `gemm` select.
 
 use crate::{
     gemm::{Accumulation, Block, Drawn, Products, Variant},
@@ -67,7 +67,7 @@ const MOST_WORDS: usize = 24;
 
 /// The ways to multiply that this device has.
 pub(super) fn variants(arguments: &Gemm, target: &Target) -> Result<Vec<Variant>, Failure> {
-    // In addition to sums in the unit there are blocks, by default added in f32.
+    // Besides sums in the unit there are sums of blocks, which are added in f32 by default.
     let blocked = match accumulation(arguments) {
         Accumulation::Unit => Accumulation::F32 { block: block(arguments) },
         blocked => blocked,
@@ -133,7 +133,8 @@ pub(super) fn curve_name(words: usize, format: Format, products: Products, accum
     format!("{prefix}{format}{all}{added}")
 }
 
-/// The operation from a format to f32 with the largest k; of several, the one with the smallest tile, then the fewest qualifiers.
+/// The operation from a format to f32 with the largest k; of several, the one with the smallest tile, then the fewest
+/// qualifiers.
 pub(super) fn longest(target: &Target, format: Format) -> Option<OperationId> {
     let ids = target.listed.operations.iter().map(|operation| &operation.id);
     let fits = |id: &&OperationId| {

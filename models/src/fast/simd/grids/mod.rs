@@ -107,7 +107,8 @@ impl Grids<'_> {
 
     #[inline(always)]
     unsafe fn one_row<V: Halves, const NG: usize>(&self, row: usize, from: usize, room: &mut Room<V, NG>) {
-        // SAFETY: rows, columns, products and nodes are within the bounds of the task; the processor has the instructions.
+        // SAFETY: rows, columns, products and nodes are within the bounds of the task; the processor has the
+        // instructions.
         unsafe {
             let context = self.context;
             let accumulators = self.accumulators.add(row * self.panel + from);
