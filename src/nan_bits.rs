@@ -3,9 +3,9 @@
 use std::{fmt, str::FromStr};
 
 use mxprobe_api::{
-    Code, Decoded, Device, DeviceInfo, DotOperands, Elements, Error, Flags, Format, GemmOperands, Matrices, Operation,
-    OperationSet, Refusal, Scalar, ScalarFunction, Scalars, Screening, StatusFlags, TileBatch, Timing, flags_of,
-    scalars_of,
+    Code, Decoded, Device, DeviceInfo, DotOperands, Elements, Error, Flags, Format, FreeOperation, GemmOperands,
+    Matrices, Operation, OperationSet, Refusal, Scalar, ScalarFunction, Scalars, Screening, StatusFlags, TileBatch,
+    Timing, flags_of, scalars_of,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -68,6 +68,10 @@ impl Device for OneNan<'_> {
 
     fn operations(&self) -> &OperationSet {
         self.0.operations()
+    }
+
+    fn free_operations(&self) -> &[FreeOperation] {
+        self.0.free_operations()
     }
 
     fn execute(&self, operation: &Operation, batch: &TileBatch) -> Result<Elements, Error> {

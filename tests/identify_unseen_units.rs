@@ -226,6 +226,27 @@ fn a_sticky_bit_below_the_sum_is_found_by_terms_that_nearly_cancel() {
 }
 
 #[test]
+fn the_rounding_of_an_addition_that_overflows_only_for_the_largest_c_is_found() {
+    recovered("c-overflows-in-one-binade-of-32");
+}
+
+#[test]
+#[ignore = "takes half a minute of one core"]
+fn a_chain_that_looks_like_one_addition_is_found_with_its_groups() {
+    recovered("two-groups-a-step-in-ones-complement");
+}
+
+#[test]
+fn groups_of_fp8_products_are_found_next_to_a_c_that_their_range_reaches() {
+    recovered("residues-of-fp8-beside-c");
+}
+
+#[test]
+fn a_product_alone_next_to_a_group_has_an_addition_of_its_own() {
+    recovered("one-product-and-a-group-of-two");
+}
+
+#[test]
 fn every_unit_that_is_drawn_is_a_model() {
     for index in 0..2_000 {
         drawn(7, index).model();

@@ -5,7 +5,7 @@
 use std::{process::Command, time::Duration};
 
 use mxprobe::isolate::{PATIENCE, Program, RemoteDevice};
-use mxprobe_api::{Backend, Device, Error, Operation, OperationSet, Span, TileBatch, execute};
+use mxprobe_api::{Backend, Device, Error, Operation, OperationSet, Sizes, Span, TileBatch, execute};
 use mxprobe_dots::Random;
 use mxprobe_sim::SimBackend;
 
@@ -50,7 +50,7 @@ fn answers(execute: &str, limit: Duration) -> RemoteDevice {
            done"#,
         opened()
     );
-    RemoteDevice::open(self::script(&script, limit), "x:0").unwrap()
+    RemoteDevice::open(self::script(&script, limit), "x:0", &Sizes::default()).unwrap()
 }
 
 fn ask(device: &dyn Device, id: &str) -> Result<Vec<u64>, Error> {
@@ -113,7 +113,7 @@ fn a_program_that_ends_is_started_again_for_the_next_operation() {
            done"#,
         opened()
     );
-    let device = RemoteDevice::open(self::script(&script, LIMIT), "x:0").unwrap();
+    let device = RemoteDevice::open(self::script(&script, LIMIT), "x:0", &Sizes::default()).unwrap();
     let error = ask(&device, OPERATION).unwrap_err();
     assert!(error.is_device_lost(), "{error}");
     assert_eq!(error.to_string(), "the device's process ended with exit code 7; it last said: out of luck");
@@ -129,7 +129,7 @@ fn what_a_program_says_as_it_ends_is_waited_for() {
            exit 7"#,
         opened()
     );
-    let device = RemoteDevice::open(self::script(&script, LIMIT), "x:0").unwrap();
+    let device = RemoteDevice::open(self::script(&script, LIMIT), "x:0", &Sizes::default()).unwrap();
     let error = ask(&device, OPERATION).unwrap_err();
     assert_eq!(error.to_string(), "the device's process ended with exit code 7; it last said: out of luck");
 }
@@ -146,7 +146,7 @@ fn nothing_is_asked_of_a_device_that_fell_at_several_operations_in_a_row() {
            exit 1"#,
         operations.join(",")
     );
-    let device = RemoteDevice::open(self::script(&script, LIMIT), "x:0").unwrap();
+    let device = RemoteDevice::open(self::script(&script, LIMIT), "x:0", &Sizes::default()).unwrap();
     for id in &ids[..PATIENCE] {
         assert!(ask(&device, id).is_err_and(|error| error.is_device_lost()), "{id}");
     }
@@ -181,7 +181,7 @@ fn own() -> Program {
 fn a_device_in_another_process_gives_the_same_bits() {
     for (name, count) in [("avx512", 3), ("h100", 40), ("b200", 400)] {
         let here = SimBackend.open(name).unwrap();
-        let there = RemoteDevice::open(own(), &format!("sim:{name}")).unwrap();
+        let there = RemoteDevice::open(own(), &format!("sim:{name}"), &Sizes::default()).unwrap();
         assert_eq!(there.info(), here.info());
         assert_eq!(there.operations(), here.operations());
         let step = (here.operations().len() / count).max(1);
@@ -196,7 +196,7 @@ fn a_device_in_another_process_gives_the_same_bits() {
 #[test]
 #[cfg(feature = "fault-devices")]
 fn a_device_in_another_process_has_every_ability_of_the_device_there_but_dots_one_by_one() {
-    let device = RemoteDevice::open(own(), "fault:able").unwrap();
+    let device = RemoteDevice::open(own(), "fault:able", &Sizes::default()).unwrap();
     // The protocol has no message for single dots: a tile gives the same bits.
     assert_eq!(mxprobe_conformance::dropped(&device), ["Matrices::dots"]);
 }
@@ -213,7 +213,7 @@ fn random(operation: &Operation, tiles: usize) -> TileBatch {
 
 #[test]
 fn what_a_device_cannot_do_is_said_with_its_kind() {
-    let device = RemoteDevice::open(own(), "sim:amx").unwrap();
+    let device = RemoteDevice::open(own(), "sim:amx", &Sizes::default()).unwrap();
     let operation = device.operations().values().next().unwrap();
     let operands = TileBatch::zeros(operation, 1);
     let load = mxprobe_api::Load { operands: &operands, steps: 1, span: Span::One };
@@ -221,6 +221,6 @@ fn what_a_device_cannot_do_is_said_with_its_kind() {
     assert!(device.timing().is_none());
     let none = OperationSet::new();
     assert_ne!(*device.operations(), none);
-    let error = RemoteDevice::open(own(), "sim:nosuch").err().unwrap();
+    let error = RemoteDevice::open(own(), "sim:nosuch", &Sizes::default()).err().unwrap();
     assert!(error.is_invalid() && error.to_string().contains("nosuch"), "{error}");
 }

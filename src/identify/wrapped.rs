@@ -11,7 +11,7 @@ use super::{
     experiments::Experiments,
     expression::Expression,
     hypothesis::{Hypothesis, ON_THE_WAY, float},
-    nan,
+    nan, payloads,
     scored::{Scored, explained, half_of_each, unexplained_of},
     search::{FIRST, SECOND, fraction_bits, sweep_class},
     skeleton::{Role, Skeleton},
@@ -30,14 +30,16 @@ pub(super) fn wrapped(experiments: &mut Experiments<'_, '_>, now: &Scored, domai
     let hypothesis = with_own_adder(&now.hypothesis)?;
     let own = hypothesis.adders.len() - 1;
     let right: Vec<usize> = domain.dots.iter().copied().filter(|at| wrong.binary_search(at).is_err()).collect();
+    if let Some(found) = with_its_own_nan(experiments, &hypothesis, own, &wrong) {
+        return Some(found);
+    }
     let bits = fraction_bits(experiments);
     let (first, second) = (half_of_each(&wrong, &right, FIRST), half_of_each(&wrong, &right, SECOND));
     let start = Scored { hypothesis: hypothesis.clone(), explained: 0 };
     let beam = sweep_class(experiments, vec![start], own, bits, &ON_THE_WAY, &first, &second);
     let fixed = on_a_fixed_grid(experiments, &hypothesis, own, &second);
     let mut best: Option<Scored> = None;
-    let with_a_nan = with_its_own_nan(experiments, &hypothesis, own, &wrong);
-    for candidate in with_a_nan.into_iter().chain(fixed).chain(beam.into_iter().take(CLIMBED)) {
+    for candidate in fixed.into_iter().chain(beam.into_iter().take(CLIMBED)) {
         let found = climb(experiments, candidate, 0, domain);
         if found.explained > best.as_ref().map_or(now.explained, |best| best.explained) {
             best = Some(found);
@@ -49,35 +51,29 @@ pub(super) fn wrapped(experiments: &mut Experiments<'_, '_>, now: &Scored, domai
     best
 }
 
-/// Formats whose precision no product of narrower formats exceeds.
-const WIDE: [Format; 2] = [Format::F32, Format::F64];
-
 /// The most NaN that are tried as the result of an invalid product.
 const NANS: usize = 3;
 
-/// Returns candidates in which the new adder only gives a NaN of its own, if each of the dots `wrong` results in a NaN.
-/// Until the NaN of other additions is changed as well, that may explain nothing.
+/// Returns a candidate that explains every dot, in which the new adder only gives a NaN of its own, if each of the dots
+/// `wrong` results in a NaN. Until the NaN of other additions is changed as well, that may explain nothing.
 fn with_its_own_nan(
-    experiments: &Experiments<'_, '_>,
+    experiments: &mut Experiments<'_, '_>,
     hypothesis: &Hypothesis,
     own: usize,
     wrong: &[usize],
-) -> Vec<Scored> {
-    let d = experiments.subject.id().d;
-    if !wrong.iter().all(|at| matches!(d.decode(experiments.answers[*at]), Decoded::Nan { .. })) {
-        return Vec::new();
+) -> Option<Scored> {
+    let id = experiments.subject.id();
+    if !wrong.iter().all(|at| matches!(id.d.decode(experiments.answers[*at]), Decoded::Nan { .. })) {
+        return None;
     }
-    let candidate = |format: Format, invalid: u64| {
+    // As wide as d, or f32: no product of formats of at most half as many bits is rounded.
+    let format = if id.d.bits() < 32 { Format::F32 } else { id.d };
+    let output = float(format, format.fraction_bits(), Rounding::NearestEven);
+    nan::bits_seen(experiments, format).into_iter().take(NANS).find_map(|invalid| {
         let mut changed = hypothesis.clone();
-        let output = float(format, format.fraction_bits(), Rounding::NearestEven);
         changed.adders[own] = Adder::exact(NAME, output, NanRules { invalid, ..nan::seen(experiments, format) });
-        Scored { hypothesis: changed, explained: 0 }
-    };
-    let with_each = |format: Format| {
-        let seen = nan::bits_seen(experiments, format);
-        seen.into_iter().take(NANS).map(move |invalid| candidate(format, invalid))
-    };
-    WIDE.into_iter().flat_map(with_each).collect()
+        payloads::fitted(experiments, &Scored { hypothesis: changed, explained: 0 })
+    })
 }
 
 /// Fraction bits of the grid whose floor is tried at every exponent: more than a product has in most formats.

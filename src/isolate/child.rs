@@ -3,14 +3,14 @@
 use std::{
     collections::BTreeMap,
     io::{self, BufRead, Write},
-    sync::mpsc,
+    sync::{Arc, mpsc},
     thread,
     time::Duration,
 };
 
 use mxprobe_api::{
-    Backend, Device, Elements, Error, Format, GemmOperands, Library, Load, Scalar, ScalarId, execute, flags_of,
-    operation_of, scalars_of,
+    Backend, Device, Elements, Error, Format, GemmOperands, Library, Load, OperationId, Scalar, ScalarId, Sizes,
+    execute, flags_of, operation_of, scalars_of, with_sizes,
 };
 
 use super::{
@@ -91,7 +91,7 @@ fn forward(mut input: impl BufRead, requests: &mpsc::Sender<Result<Frame<Request
 struct Devices<'b> {
     backend: &'b dyn Fn(&str) -> Option<Box<dyn Backend>>,
     shown: &'b [&'b str],
-    open: BTreeMap<String, Box<dyn Device>>,
+    open: BTreeMap<String, Arc<dyn Device>>,
     libraries: BTreeMap<String, Box<dyn Library>>,
 }
 
@@ -106,21 +106,21 @@ impl Devices<'_> {
         match message {
             Request::Discover { protocol, backend } => self.discover(&protocol, backend.as_deref()),
             Request::Open { device } => {
-                Ok((Answer::Opened { device: Box::new(Described::of(self.device(&device)?)) }, Vec::new()))
+                Ok((Answer::Opened { device: Box::new(Described::of(self.device(&device)?.as_ref())) }, Vec::new()))
             }
             Request::Execute { device, operation, tiles } => {
-                let device = self.device(&device)?;
+                let device = &*self.device_for(&device, &operation)?;
                 let operation = operation_of(device, &operation)?;
                 let batch = batch_of_parts(operation, tiles, parts)?;
                 Ok((DONE, vec![execute(device, operation, &batch)?]))
             }
             Request::Call { device, scalar, function } => {
-                let device = self.device(&device)?;
+                let device = self.device(&device)?.as_ref();
                 let [operands] = elements([scalar.format], parts)?;
                 Ok((DONE, vec![mxprobe_api::call(device, member(device, &scalar)?, function, &operands)?]))
             }
             Request::CallWithFlags { device, scalar, function } => {
-                let device = self.device(&device)?;
+                let device = self.device(&device)?.as_ref();
                 let [operands] = elements([scalar.format], parts)?;
                 let member = member(device, &scalar)?;
                 let (results, flags) = mxprobe_api::call_with_flags(device, member, function, &operands)?;
@@ -128,7 +128,7 @@ impl Devices<'_> {
                 Ok((DONE, vec![results, Elements::from_bits(Format::U8, flags)]))
             }
             Request::Multiply { device, operation, sizes: [m, n, k] } => {
-                let device = self.device(&device)?;
+                let device = &*self.device_for(&device, &operation)?;
                 let operation = operation_of(device, &operation)?;
                 let id = &operation.id;
                 let (a, b, c, scales);
@@ -147,7 +147,7 @@ impl Devices<'_> {
                 Ok(d.map_or((Answer::TileByTile, Vec::new()), |d| (Answer::Done { kernel_ns }, vec![d])))
             }
             Request::Time { device, operation, tiles, steps, span } => {
-                let device = self.device(&device)?;
+                let device = &*self.device_for(&device, &operation)?;
                 let yardsticks = device.timing().map_or(&[][..], |timing| timing.yardsticks());
                 let yardstick = yardsticks.iter().find(|known| known.id == operation);
                 let operation = yardstick.map_or_else(|| operation_of(device, &operation), Ok)?;
@@ -157,7 +157,7 @@ impl Devices<'_> {
             }
             Request::Screen(asked) => {
                 let asked = asked.read()?;
-                let device = self.device(&asked.device)?;
+                let device = &*self.device_for(&asked.device, &asked.operation)?;
                 let operation = operation_of(device, &asked.operation)?;
                 let operands = batch_of_parts(operation, asked.tiles, parts)?;
                 let found = mxprobe_api::screen(device, operation, &asked.drill(&operands))?;
@@ -165,13 +165,13 @@ impl Devices<'_> {
                 Ok((Answer::Screened { units }, parts))
             }
             Request::Code { device, operation } => {
-                let device = self.device(&device)?;
+                let device = &*self.device_for(&device, &operation)?;
                 let operation = operation_of(device, &operation)?;
                 let issued = device.code().map_or(Ok(None), |code| code.issued(operation))?;
                 Ok((Answer::Code { issued }, Vec::new()))
             }
             Request::Kernel { device, operation } => {
-                let device = self.device(&device)?;
+                let device = &*self.device_for(&device, &operation)?;
                 let operation = operation_of(device, &operation)?;
                 Ok((Answer::Kernel { sha256: device.code().and_then(|code| code.kernel_hash(operation)) }, Vec::new()))
             }
@@ -196,7 +196,7 @@ impl Devices<'_> {
             let found = self.backend(name)?.discover();
             devices.extend(found.devices.iter().map(|device| Described::of(device.as_ref())));
             refusals.extend(found.refusals);
-            self.open.extend(found.devices.into_iter().map(|device| (device.info().selector.clone(), device)));
+            self.open.extend(found.devices.into_iter().map(|device| (device.info().selector.clone(), device.into())));
         }
         Ok((Answer::Found { protocol: PROTOCOL.to_owned(), devices, refusals }, Vec::new()))
     }
@@ -207,15 +207,24 @@ impl Devices<'_> {
 
     /// Returns the device of a selector, opening it if necessary: one that discovery lists, or one that its backend
     /// opens by name.
-    fn device(&mut self, selector: &str) -> Result<&dyn Device, Error> {
+    fn device(&mut self, selector: &str) -> Result<&Arc<dyn Device>, Error> {
         if !self.open.contains_key(selector) {
             let (backend, name) = selector.split_once(':').unwrap_or((selector, ""));
             let backend = self.backend(backend)?;
             let listed = backend.discover().devices.into_iter().find(|device| device.info().selector == selector);
             let device = listed.map_or_else(|| backend.open(name), Ok)?;
-            self.open.insert(selector.to_owned(), device);
+            self.open.insert(selector.to_owned(), device.into());
         }
-        Ok(self.open[selector].as_ref())
+        Ok(&self.open[selector])
+    }
+
+    /// The same, for an operation that may be one of its free ones with sizes.
+    fn device_for(&mut self, selector: &str, operation: &OperationId) -> Result<Arc<dyn Device>, Error> {
+        let device = self.device(selector)?.clone();
+        if device.operations().contains_key(operation) {
+            return Ok(device);
+        }
+        Ok(with_sizes(device, &Sizes { shape: None, ids: vec![operation.clone()] }))
     }
 
     fn library(&mut self, selector: &str) -> Result<&dyn Library, Error> {
@@ -236,7 +245,7 @@ impl Described {
         Self {
             info: device.info().clone(),
             operations: device.operations().values().cloned().collect(),
-            free: Vec::new(),
+            free: device.free_operations().to_vec(),
             refusals: device.refusals().to_vec(),
             scalars: scalars_of(device).to_vec(),
             flags: flags_of(device).is_some(),

@@ -2,43 +2,32 @@
 
 use std::collections::BTreeMap;
 
-use mxprobe_api::{DeviceInfo, DeviceKind, Driver, Error, Operation, Refusal, Scalar};
+use mxprobe_api::{DeviceInfo, DeviceKind, Driver, Error, FreeOperation, Operation, Refusal, Scalar, Sizes};
 use serde::{Deserialize, Serialize};
-
-use super::sizes::{FreeOperation, Sizes};
 
 /// A device and its abilities, as data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "Said")]
+#[serde(try_from = "Said", into = "Said")]
 pub struct Described {
     /// Its identity.
-    #[serde(flatten)]
     pub info: DeviceInfo,
     /// Its operations.
     pub operations: Vec<Operation>,
     /// Operations whose sizes are not fixed yet.
-    #[serde(skip)]
     pub free: Vec<FreeOperation>,
     /// Operations that it lists but that cannot be used.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub refusals: Vec<Refusal>,
     /// Its scalar arithmetic.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub scalars: Vec<Scalar>,
     /// Whether the status flags that this arithmetic raises can be read.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub flags: bool,
     /// The arithmetic that is timed alongside its operations; absent if the device cannot be timed.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub yardsticks: Option<Vec<Operation>>,
     /// Details of multiplying whole matrices; absent if it multiplies tile by tile.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub matrices: Option<MatricesRecord>,
     /// The units that it can screen individually; absent if it cannot screen itself.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub screening: Option<Vec<u32>>,
     /// Whether it can show the code passed to its driver, or the driver's output.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub code: bool,
 }
 
@@ -73,39 +62,43 @@ impl Described {
 const PROGRAM: &str = "exec";
 
 /// A device as a program describes it: only the name is required.
-#[derive(Deserialize)]
+#[derive(Serialize, Deserialize)]
 struct Said {
-    name: String,
     #[serde(default = "program")]
     backend: String,
     #[serde(default = "first")]
     selector: String,
+    name: String,
     fingerprint: Option<String>,
     kind: Option<DeviceKind>,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     emulated: bool,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     aliases: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     driver: Option<Driver>,
     #[serde(default)]
     properties: BTreeMap<String, String>,
     #[serde(default)]
     operations: Vec<SaidOperation>,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     refusals: Vec<Refusal>,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     scalars: Vec<Scalar>,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     flags: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
     yardsticks: Option<Vec<Operation>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     matrices: Option<MatricesRecord>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     screening: Option<Vec<u32>>,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     code: bool,
 }
 
 /// An operation as a program describes it: its id, or an object with more.
-#[derive(Deserialize)]
+#[derive(Serialize, Deserialize)]
 #[serde(
     untagged,
     expecting = "an operation is its id, or an object with `id` and perhaps `scope`, `instruction`, `aliases`"
@@ -115,14 +108,23 @@ enum SaidOperation {
     Whole(WholeOperation),
 }
 
-#[derive(Deserialize)]
+#[derive(Serialize, Deserialize)]
 struct WholeOperation {
+    /// The id, with `*` for open sizes.
     id: String,
     #[serde(default = "scope")]
     scope: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
     instruction: Option<String>,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     aliases: Vec<String>,
+}
+
+impl SaidOperation {
+    fn new(id: String, operation: &Operation) -> Self {
+        let Operation { scope, instruction, aliases, .. } = operation.clone();
+        Self::Whole(WholeOperation { id, scope, instruction, aliases })
+    }
 }
 
 fn program() -> String {
@@ -170,6 +172,34 @@ impl TryFrom<Said> for Described {
     }
 }
 
+impl From<Described> for Said {
+    fn from(described: Described) -> Self {
+        let Described { info, operations, free, refusals, scalars, flags, yardsticks, matrices, screening, code } =
+            described;
+        let fixed = operations.iter().map(|operation| SaidOperation::new(operation.id.to_string(), operation));
+        let open = free.iter().map(|free| SaidOperation::new(free.pattern().to_owned(), free.least()));
+        Self {
+            backend: info.backend,
+            selector: info.selector,
+            name: info.name,
+            fingerprint: Some(info.fingerprint),
+            kind: Some(info.kind),
+            emulated: info.emulated,
+            aliases: info.aliases,
+            driver: info.driver,
+            properties: info.properties,
+            operations: fixed.chain(open).collect(),
+            refusals,
+            scalars,
+            flags,
+            yardsticks,
+            matrices,
+            screening,
+            code,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -182,6 +212,9 @@ mod tests {
         assert_eq!((device.info.backend.as_str(), device.info.selector.as_str()), ("exec", "0"));
         assert_eq!((device.info.fingerprint.as_str(), device.info.kind), ("an NPU", DeviceKind::Software));
         assert_eq!((device.operations.len(), device.free.len()), (1, 1));
+        // Open sizes stay open when the device is described to another process.
+        let told = serde_json::to_string(&device).unwrap();
+        assert_eq!(serde_json::from_str::<Described>(&told).unwrap(), device, "{told}");
         let fixed = device.with(&Sizes::default());
         let names: Vec<_> = fixed.operations.iter().map(|operation| operation.id.to_string()).collect();
         assert_eq!(names, ["dot.m1n1k4.f32.f16.f16.f32", "gemm.m8n8k16.f32.f16.f16.f32"]);

@@ -13,7 +13,6 @@ mod process;
 mod protocol;
 mod remote;
 mod screening;
-mod sizes;
 mod words;
 
 pub use child::serve;
@@ -23,4 +22,3 @@ pub use process::Listener;
 pub use protocol::{Answer, PROTOCOL, Request, TimedRecord};
 pub use remote::{Found, Health, PATIENCE, Program, RemoteDevice};
 pub use screening::{ScreenRecord, ScreenedRecord};
-pub use sizes::{FreeOperation, Sizes, USUAL};

@@ -2,13 +2,12 @@
 
 use std::{fs, process::Command, time::Duration};
 
-use mxprobe_api::{Device, Format, Random, TileBatch, execute};
+use mxprobe_api::{Device, Format, Random, Sizes, TileBatch, execute};
 
 use super::{
     Program, RemoteDevice,
     protocol::{Answer, Frame, Next, PROTOCOL, read},
     remote::one_part,
-    sizes::Sizes,
 };
 
 /// The most bytes that parts may have in these tests.

@@ -11,8 +11,8 @@ use std::{
 };
 
 use mxprobe_api::{
-    Code, Device, DeviceInfo, Elements, Error, Format, GemmOperands, Issued, Library, Load, Matrices, Operation,
-    OperationSet, Refusal, Scalars, Screening, TileBatch, Timed, Timing,
+    Code, Device, DeviceInfo, Elements, Error, Format, FreeOperation, GemmOperands, Issued, Library, Load, Matrices,
+    Operation, OperationSet, Refusal, Scalars, Screening, Sizes, TileBatch, Timed, Timing,
 };
 
 use serde::Serialize;
@@ -21,7 +21,6 @@ use super::{
     described::Described,
     process::{Ended, Listener, Process},
     protocol::{Answer, Frame, PROTOCOL, Request, parts_of_batch, time_request},
-    sizes::Sizes,
 };
 
 /// After this many consecutive operations that ended the device's process or hung, the device is not asked again.
@@ -109,13 +108,13 @@ pub struct RemoteDevice {
 }
 
 impl RemoteDevice {
-    /// Opens the device with a selector, in a process started now.
+    /// Opens the device with a selector, in a process started now; its free sizes are fixed.
     ///
     /// # Errors
     /// If the program does not start or has no such device, or the error that it answers.
-    pub fn open(program: Program, selector: &str) -> Result<Self, Error> {
+    pub fn open(program: Program, selector: &str, sizes: &Sizes) -> Result<Self, Error> {
         let (described, process) = program.described(selector)?;
-        Ok(Self::of(program, process, described, selector))
+        Ok(Self::of(program, process, described.with(sizes), selector))
     }
 
     /// Opens a device of a program that has its own devices, in a process started now; its free sizes are fixed. It is
@@ -262,6 +261,10 @@ impl Device for RemoteDevice {
 
     fn operations(&self) -> &OperationSet {
         &self.operations
+    }
+
+    fn free_operations(&self) -> &[FreeOperation] {
+        &self.described.free
     }
 
     fn refusals(&self) -> &[Refusal] {

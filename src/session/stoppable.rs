@@ -6,8 +6,8 @@ use std::sync::{
 };
 
 use mxprobe_api::{
-    Code, Device, DeviceInfo, DotOperands, Drill, Elements, Error, GemmOperands, Matrices, Operation, OperationSet,
-    Refusal, Scalars, Screened, Screening, TileBatch, Timing,
+    Code, Device, DeviceInfo, DotOperands, Drill, Elements, Error, FreeOperation, GemmOperands, Matrices, Operation,
+    OperationSet, Refusal, Scalars, Screened, Screening, TileBatch, Timing,
 };
 
 /// A device whose computations all fail once the flag is set, so that a thread that nobody waits for ends.
@@ -29,6 +29,10 @@ impl Device for Stoppable {
 
     fn operations(&self) -> &OperationSet {
         self.device.operations()
+    }
+
+    fn free_operations(&self) -> &[FreeOperation] {
+        self.device.free_operations()
     }
 
     fn refusals(&self) -> &[Refusal] {

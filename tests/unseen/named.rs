@@ -30,6 +30,12 @@ pub(crate) fn named() -> Vec<Made> {
     let s32 = |overflow: &str| format!("output = \"s32\"\noverflow = \"{overflow}\"");
     let wide = |rest: &str| format!("output = \"wide\"\n{rest}");
     let of = |lines: &str, more: &str| format!("{lines}\n{more}");
+    let in_f16 = |rounding: &str, rest: &str| of(&exact_in("f16", "0x7e00", rounding), rest);
+    let two_rules = |products: u32, values: u32, below: &str| {
+        let rule = |terms: &str, bits: u32| format!("{{ terms = \"{terms}\", fraction_bits = {bits} }}");
+        format!("below = \"{below}\"\ngrid = [{}, {}]", rule("products", products), rule("values", values))
+    };
+    let coarse_for_c = |rounding: &str| f32_of(&of(&format!("rounding = \"{rounding}\""), &two_rules(27, 5, "floor")));
     vec![
         // Units for which a wrong model was identified.
         Made::new("no-floor-8", &f16_of(16), "s(all, c)", &[("s", &cut(8, "truncate", "toward-zero"))]),
@@ -75,6 +81,33 @@ pub(crate) fn named() -> Vec<Made> {
             &[
                 ("s", "output = \"f16\"\nrounding = \"down\"\nnan = \"0x7e00\""),
                 ("w", &wide("fraction_bits = 14\nbelow = \"truncate\"")),
+            ],
+        ),
+        Made::new(
+            "c-overflows-in-one-binade-of-32",
+            &f16_of(24),
+            "s(t(c), fold(none, all/6, t(all, acc)))",
+            &[("s", &coarse_for_c("up")), ("t", &coarse_for_c("nearest-even"))],
+        ),
+        Made::new(
+            "two-groups-a-step-in-ones-complement",
+            "dot.m4n4k8.f16.e4m3.e5m2.f16",
+            "fold(c, all/4, s(w(0..2), w(2..4), acc))",
+            &[("s", &in_f16("to-odd", &two_rules(10, 9, "ones-complement"))), ("w", &wide(""))],
+        ),
+        Made::new(
+            "residues-of-fp8-beside-c",
+            "dot.m4n4k32.f32.e4m3.e4m3.f32",
+            "s(w(every(2, 0)), w(every(2, 1)), c)",
+            &[("s", &of(&cut(23, "floor", "toward-zero"), "exponent_floor = -25")), ("w", &wide(""))],
+        ),
+        Made::new(
+            "one-product-and-a-group-of-two",
+            "dot.m4n4k3.f16.e4m3.e5m2.f16",
+            "fold(c, all/3, s(w(0..1), w(1..3), acc))",
+            &[
+                ("s", &in_f16("toward-zero", "fraction_bits = 8\nexponent_floor = -2\nbelow = \"truncate\"")),
+                ("w", &wide("fraction_bits = 11\nexponent = \"leading\"\nbelow = \"floor\"")),
             ],
         ),
         Made::new(

@@ -3,7 +3,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Code, Elements, Error, Matrices, Operation, OperationId, OperationSet, Scalars, Screening, TileBatch, Timing,
+    Code, Elements, Error, FreeOperation, Matrices, Operation, OperationId, OperationSet, Scalars, Screening,
+    TileBatch, Timing,
 };
 
 /// A way to reach matrix units: CUDA, Vulkan, the CPU's own instructions, models.
@@ -109,6 +110,12 @@ pub trait Device: Send + Sync {
     /// The operations that it claims to support, as data.
     fn operations(&self) -> &OperationSet;
 
+    /// Operations whose sizes the caller chooses, such as the products of a library. [`with_sizes`](crate::with_sizes)
+    /// returns the device with some sizes among its [`operations`](Self::operations).
+    fn free_operations(&self) -> &[FreeOperation] {
+        &[]
+    }
+
     /// Operations that are listed or expected but cannot be used, with the reason.
     fn refusals(&self) -> &[Refusal] {
         &[]
@@ -117,7 +124,8 @@ pub trait Device: Send + Sync {
     /// Computes the D of every tile: `m·n` elements of the operation's D per tile, row-major.
     ///
     /// Call [`execute`] instead, which validates. An implementation may rely on `operation` being one of its
-    /// [`operations`](Self::operations), and on `batch` fitting it.
+    /// [`operations`](Self::operations), or one of its [`free_operations`](Self::free_operations) with sizes, and on
+    /// `batch` fitting it.
     ///
     /// # Errors
     /// Whatever the driver or the device reports. An implementation never returns memory that the device did not write.

@@ -87,6 +87,8 @@ mod random;
 mod scalar;
 mod screening;
 mod self_test;
+mod sized;
+mod sizes;
 mod timing;
 
 pub use batch::{Elements, TileBatch};
@@ -105,4 +107,6 @@ pub use screening::{
     Drill, Injection, KEPT, Screened, Screening, WrongBlock, biased_exponent, digest, go_over, lanes, screen,
 };
 pub use self_test::{SelfTest, self_test};
+pub use sized::with_sizes;
+pub use sizes::{FreeOperation, Sizes, USUAL};
 pub use timing::{Clock, Load, Span, Timed, Timing, time};

@@ -4,9 +4,9 @@ use std::{collections::BTreeMap, time::Duration};
 
 use mxprobe_api::{
     Clock, Code, Device, DeviceInfo, DeviceKind, DotOperands, Drill, Elements, Error, Flag, Flags, Format,
-    GemmOperands, Issued, Library, Load, Matrices, Operation, OperationId, OperationSet, Refusal, Scalar,
-    ScalarFunction, ScalarId, Scalars, Screened, Screening, Span, StatusFlags, TileBatch, Timed, Timing, WrongBlock,
-    flags_of, scalars_of,
+    FreeOperation, GemmOperands, Issued, Library, Load, Matrices, Operation, OperationId, OperationSet, Refusal,
+    Scalar, ScalarFunction, ScalarId, Scalars, Screened, Screening, Span, StatusFlags, TileBatch, Timed, Timing,
+    WrongBlock, flags_of, scalars_of,
 };
 
 /// One method of [`Device`] or of one of its abilities.
@@ -18,6 +18,9 @@ pub struct Ability {
 
 /// The bits of every element that the device with every ability returns.
 const ANSWER: u64 = 0x40e0_0000;
+
+/// Its operation with open sizes.
+const FREE: &str = "dot.m1n1k*.f32.f32.f32.f32";
 
 /// Its only unit.
 const UNIT: u32 = 7;
@@ -43,6 +46,10 @@ fn is_answer(elements: &Elements) -> bool {
 pub const ABILITIES: &[Ability] = &[
     Ability { name: "info", answers: |device| device.info().properties.contains_key("able") },
     Ability { name: "operations", answers: |device| device.operations().contains_key(&operation().id) },
+    Ability {
+        name: "free_operations",
+        answers: |device| device.free_operations().iter().any(|free| free.pattern() == FREE),
+    },
     Ability { name: "refusals", answers: |device| device.refusals().len() == 1 },
     Ability {
         name: "execute",
@@ -175,6 +182,7 @@ pub fn able() -> Box<dyn Device> {
     Box::new(Able {
         info,
         operations: OperationSet::from([(operation().id, operation())]),
+        free: vec![FreeOperation::read(FREE).ok().flatten().expect("it leaves a size open")],
         refusals: vec![refusal],
         scalars: vec![scalar()],
         yardsticks: vec![operation()],
@@ -184,6 +192,7 @@ pub fn able() -> Box<dyn Device> {
 struct Able {
     info: DeviceInfo,
     operations: OperationSet,
+    free: Vec<FreeOperation>,
     refusals: Vec<Refusal>,
     scalars: Vec<Scalar>,
     yardsticks: Vec<Operation>,
@@ -200,6 +209,10 @@ impl Device for Able {
 
     fn operations(&self) -> &OperationSet {
         &self.operations
+    }
+
+    fn free_operations(&self) -> &[FreeOperation] {
+        &self.free
     }
 
     fn refusals(&self) -> &[Refusal] {

@@ -6,8 +6,8 @@ use std::sync::{
 };
 
 use mxprobe_api::{
-    Backend, Code, Decoded, Device, DeviceInfo, Discovery, Elements, Error, Format, Matrices, Operation, OperationSet,
-    Refusal, Scalars, Screening, TileBatch, Timing,
+    Backend, Code, Decoded, Device, DeviceInfo, Discovery, Elements, Error, Format, FreeOperation, Matrices, Operation,
+    OperationSet, Refusal, Scalars, Screening, TileBatch, Timing,
 };
 use mxprobe_models::Model;
 use mxprobe_sim::ModelDevice;
@@ -224,6 +224,10 @@ impl Device for WrongDevice {
 
     fn operations(&self) -> &OperationSet {
         self.right.operations()
+    }
+
+    fn free_operations(&self) -> &[FreeOperation] {
+        self.right.free_operations()
     }
 
     fn execute(&self, operation: &Operation, batch: &TileBatch) -> Result<Elements, Error> {

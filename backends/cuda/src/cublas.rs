@@ -1,7 +1,6 @@
 //! cuBLAS, opened at run time and never linked: the yardstick for f32 products.
 
-use std::ffi::{CStr, OsStr, OsString, c_int};
-use std::path::PathBuf;
+use std::ffi::{CStr, c_int};
 use std::sync::Mutex;
 
 use cudarc::driver::{DevicePtr, DevicePtrMut};
@@ -9,16 +8,18 @@ use libloading::Library as Opened;
 use mxprobe_api::{Elements, Error, Format, Library};
 
 use crate::driver::or_lost;
+use crate::found::{self, Named, release};
 use crate::session::{Session, called};
 
-/// The environment variable that names the library, by path or by soname.
-const VARIABLE: &str = "MXPROBE_CUBLAS";
-
-/// Common library names, the latest version first.
-const NAMES: &[&str] = if cfg!(target_os = "windows") {
-    &["cublas64_13.dll", "cublas64_12.dll", "cublas64_11.dll"]
-} else {
-    &["libcublas.so.13", "libcublas.so.12", "libcublas.so.11"]
+/// Where cuBLAS is found.
+const CUBLAS: Named = Named {
+    name: "cuBLAS",
+    variable: "MXPROBE_CUBLAS",
+    files: if cfg!(target_os = "windows") {
+        &["cublas64_13.dll", "cublas64_12.dll", "cublas64_11.dll"]
+    } else {
+        &["libcublas.so.13", "libcublas.so.12", "libcublas.so.11"]
+    },
 };
 
 const CREATE: &CStr = c"cublasCreate_v2";
@@ -80,23 +81,7 @@ impl Cublas {
     /// # Errors
     /// [`Error::is_missing_driver`] with the names that were tried; otherwise whatever the library reports.
     pub(crate) fn find(session: Session) -> Result<Self, Error> {
-        let (name, library) = match std::env::var_os(VARIABLE) {
-            Some(named) => open(&named)
-                .map(|library| (named.to_string_lossy().into_owned(), library))
-                .map_err(|error| Error::missing_driver(format!("no cuBLAS: {error}")))?,
-            None => NAMES
-                .iter()
-                .map(|name| OsString::from(*name))
-                .chain(folders(|name| std::env::var_os(name)).into_iter().flat_map(files))
-                .find_map(|name| Some((name.to_string_lossy().into_owned(), open(&name).ok()?)))
-                .ok_or_else(|| {
-                    let names = NAMES.join(", ");
-                    Error::missing_driver(format!(
-                        "no cuBLAS: none of {names} opens, nor is one in the toolkit or among Python's packages; \
-                         set {VARIABLE} to name one"
-                    ))
-                })?,
-        };
+        let (name, library) = found::open(&CUBLAS)?;
         let lacks =
             |symbol: &CStr| Error::missing_driver(format!("no cuBLAS: `{name}` has no {}", symbol.to_string_lossy()));
         // SAFETY: these symbols have been these functions since CUDA 4 (cublas_v2.h).
@@ -118,49 +103,6 @@ impl Cublas {
         let name = format!("cuBLAS {} ({file})", release(number));
         Ok(Self { name, handle, destroy, sgemm, session: Mutex::new(session), _library: library })
     }
-}
-
-/// Folders with a cuBLAS that the dynamic loader does not search: the toolkit's, and those of the wheels
-/// `nvidia-cublas` (`nvidia/cu13/lib`) and `nvidia-cublas-cu12` (`nvidia/cublas/lib`), on which PyTorch depends.
-fn folders(variable: impl Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
-    let named = |name: &str| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let toolkits = ["CUDA_PATH", "CUDA_HOME"].into_iter().filter_map(named);
-    let toolkits = toolkits.chain(["/usr/local/cuda", "/opt/cuda"].map(PathBuf::from));
-    let toolkits = toolkits.chain(within(PathBuf::from("/usr/local"), "cuda-"));
-    let pythons = ["VIRTUAL_ENV", "CONDA_PREFIX"].into_iter().filter_map(named);
-    let pythons = pythons.chain(named("HOME").map(|home| home.join(".local")));
-    let pythons = pythons.chain(["/usr/local", "/usr"].map(PathBuf::from));
-    let packages = pythons
-        .flat_map(|prefix| within(prefix.join("lib"), "python3"))
-        .flat_map(|python| ["site-packages", "dist-packages"].map(|name| python.join(name)))
-        .flat_map(|packages| ["nvidia/cu13/lib", "nvidia/cublas/lib"].map(|name| packages.join(name)));
-    toolkits.map(|toolkit| toolkit.join("lib64")).chain(packages).collect()
-}
-
-/// The entries of a folder whose names start with `beginning`, in descending order.
-fn within(folder: PathBuf, beginning: &str) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut found: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
-    found.retain(|path| path.file_name().and_then(OsStr::to_str).is_some_and(|name| name.starts_with(beginning)));
-    found.sort_unstable_by(|a, b| b.cmp(a));
-    found
-}
-
-/// The libraries in a folder.
-fn files(folder: PathBuf) -> impl Iterator<Item = OsString> {
-    NAMES.iter().map(move |name| folder.join(name)).filter(|path| path.exists()).map(PathBuf::into_os_string)
-}
-
-fn open(name: &OsString) -> Result<Opened, String> {
-    // SAFETY: cuBLAS's initialisers are meant to run on loading; a user who names another library runs the initialisers
-    // of that library.
-    unsafe { Opened::new(name) }.map_err(|error| format!("`{}` does not open: {error}", name.to_string_lossy()))
-}
-
-/// Formats a version number: 120301 as 12.3.1, and 11402 as 11.4.2 (cublas_api.h).
-fn release(number: c_int) -> String {
-    let major = if number < 100_000 { 1_000 } else { 10_000 };
-    format!("{}.{}.{}", number / major, number % major / 100, number % 100)
 }
 
 fn succeeded(call: &str, status: Status) -> Result<(), Error> {
@@ -203,34 +145,5 @@ impl Library for Cublas {
 
     fn kernel_ns(&self) -> Option<u64> {
         Some(self.session.lock().unwrap_or_else(std::sync::PoisonError::into_inner).kernel_ns())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_library_is_found_among_pythons_packages_and_in_the_toolkit() {
-        let folder = tempfile::tempdir().unwrap();
-        for (variable, place) in [
-            ("CUDA_PATH", "lib64"),
-            ("CUDA_HOME", "lib64"),
-            ("VIRTUAL_ENV", "lib/python3.12/site-packages/nvidia/cu13/lib"),
-            ("CONDA_PREFIX", "lib/python3.9/site-packages/nvidia/cublas/lib"),
-            ("HOME", ".local/lib/python3.11/site-packages/nvidia/cublas/lib"),
-        ] {
-            let library = folder.path().join(variable).join(place).join(NAMES[1]);
-            std::fs::create_dir_all(library.parent().unwrap()).unwrap();
-            std::fs::write(&library, "").unwrap();
-            let found = folders(|name| (name == variable).then(|| folder.path().join(variable).into_os_string()));
-            let found: Vec<OsString> = found.into_iter().flat_map(files).collect();
-            assert!(found.contains(&library.into_os_string()), "{variable}: {found:?}");
-        }
-    }
-
-    #[test]
-    fn releases_are_written_as_people_write_them() {
-        assert_eq!([120_301, 130_000, 11_402].map(release), ["12.3.1", "13.0.0", "11.4.2"]);
     }
 }

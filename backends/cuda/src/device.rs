@@ -51,11 +51,11 @@ struct Open {
 }
 
 /// The driver's description of a device.
-struct Description {
-    name: String,
-    capability: Capability,
+pub(crate) struct Description {
+    pub(crate) name: String,
+    pub(crate) capability: Capability,
     memory_bytes: usize,
-    multiprocessors: u32,
+    pub(crate) multiprocessors: u32,
     clock_khz: i32,
     /// Whether error-correcting memory is on.
     ecc: bool,
@@ -64,7 +64,8 @@ struct Description {
     uuid: String,
 }
 
-fn describe(ordinal: i32) -> Result<Description, Error> {
+/// Asks the driver about a device.
+pub(crate) fn describe(ordinal: i32) -> Result<Description, Error> {
     use sys::CUdevice_attribute as Attribute;
     let called = |call: &'static str| move |error: DriverError| failure(call, error);
     let device = result::device::get(ordinal).map_err(called("cuDeviceGet"))?;
@@ -246,7 +247,8 @@ fn operation(instruction: &Instruction) -> Operation {
     operation
 }
 
-fn info(driver: Driver, ordinal: i32, description: &Description) -> DeviceInfo {
+/// The identity of a device.
+pub(crate) fn info(driver: Driver, ordinal: i32, description: &Description) -> DeviceInfo {
     let capability = description.capability;
     let [domain, bus, slot] = description.pci;
     let mut properties: BTreeMap<String, String> = [

@@ -15,9 +15,11 @@
 
 mod calls;
 mod cublas;
+mod cublaslt;
 mod device;
 mod driver;
 mod dump;
+mod found;
 mod library;
 mod link;
 mod opcodes;
@@ -29,6 +31,7 @@ mod written;
 
 use mxprobe_api::{Backend, Device, Discovery, Refusal};
 
+pub use cublaslt::CublasLtBackend;
 pub use device::CudaDevice;
 pub use opcodes::{issued, scalar_counts};
 

@@ -1,6 +1,6 @@
 //! Device discovery by all backends.
 
-use std::thread;
+use std::{collections::BTreeSet, thread};
 
 use crate::{
     isolate::Described,
@@ -8,9 +8,12 @@ use crate::{
     session::listed,
 };
 
+use mxprobe_api::Sizes;
+
 use crate::cli::choose::{
     process,
     registry::{Entry, MODELS},
+    target::{Origin, Search, Target},
 };
 
 /// The results of one backend, as data.
@@ -22,47 +25,76 @@ pub(crate) struct Found {
     pub(crate) devices: Vec<ListedDevice>,
     /// Devices and drivers that cannot be used.
     pub(crate) refusals: Vec<RefusalRecord>,
+    /// The selectors of devices with operations that leave sizes open.
+    free: BTreeSet<String>,
+    /// The sizes given to those operations.
+    sizes: Sizes,
+}
+
+impl Found {
+    /// The results of a search that found nothing.
+    pub(crate) fn nothing(backend: &str) -> Self {
+        Self {
+            backend: backend.to_owned(),
+            devices: Vec::new(),
+            refusals: Vec::new(),
+            free: BTreeSet::new(),
+            sizes: Sizes::default(),
+        }
+    }
+
+    fn of(entry: &Entry, devices: Vec<Described>, refusals: Vec<RefusalRecord>, sizes: &Sizes) -> Self {
+        let free = devices.iter().filter(|device| !device.free.is_empty());
+        let free = free.map(|device| device.info.selector.clone()).collect();
+        let devices = devices.into_iter().map(|device| listed(&device.with(sizes))).collect();
+        Self { backend: entry.name.to_owned(), devices, refusals, free, sizes: sizes.clone() }
+    }
+
+    /// Chooses one of its devices, which `entry` found.
+    pub(crate) fn target(&self, entry: &'static Entry, listed: &ListedDevice) -> Target {
+        let selector = listed.device.selector.clone();
+        let sizes = self.free.contains(&selector).then(|| self.sizes.clone());
+        Target { origin: Origin::Backend(entry), selector, listed: listed.clone(), sizes }
+    }
 }
 
 /// Asks backends for their devices concurrently, those with drivers each in a process of its own.
 ///
 /// A backend whose process dies or hangs has no devices, and a refusal that says so.
-pub(crate) fn discover(entries: &[&'static Entry], isolate: bool) -> Vec<Found> {
+pub(crate) fn discover(entries: &[&'static Entry], search: &Search) -> Vec<Found> {
+    let (isolate, sizes) = (search.isolate, &search.sizes);
     thread::scope(|scope| {
-        let ask = |entry: &'static Entry| if entry.isolated && isolate { apart(entry) } else { here(entry) };
+        let ask =
+            |entry: &'static Entry| if entry.isolated && isolate { apart(entry, sizes) } else { here(entry, sizes) };
         let threads: Vec<_> = entries.iter().map(|entry| scope.spawn(move || ask(entry))).collect();
         threads.into_iter().map(|thread| thread.join().expect("a backend does not panic")).collect()
     })
 }
 
 /// Asks a backend in a process of its own.
-fn apart(entry: &Entry) -> Found {
-    let backend = entry.name.to_owned();
+fn apart(entry: &Entry, sizes: &Sizes) -> Found {
     match process::discover(entry) {
-        Ok(found) => Found {
-            backend,
-            devices: found.devices.iter().map(listed).collect(),
-            refusals: found.refusals.iter().map(RefusalRecord::from).collect(),
-        },
+        Ok(found) => {
+            let refusals = found.refusals.iter().map(RefusalRecord::from).collect();
+            Found::of(entry, found.devices, refusals, sizes)
+        }
         Err(error) => {
+            let backend = entry.name;
             let refusal = RefusalRecord {
                 what: format!("the search for {backend} devices"),
                 reason: error.to_string(),
                 help: Some(format!("`mxprobe list --backend {backend} --no-isolation` repeats it in one process")),
             };
-            Found { backend, devices: Vec::new(), refusals: vec![refusal] }
+            Found { refusals: vec![refusal], ..Found::nothing(backend) }
         }
     }
 }
 
 /// Asks a backend in this process.
-fn here(entry: &Entry) -> Found {
+fn here(entry: &Entry, sizes: &Sizes) -> Found {
     let found = entry.backend().discover();
-    Found {
-        backend: entry.name.to_owned(),
-        devices: found.devices.iter().map(|device| listed(&Described::of(device.as_ref()))).collect(),
-        refusals: found.refusals.iter().map(RefusalRecord::from).collect(),
-    }
+    let devices = found.devices.iter().map(|device| Described::of(device.as_ref())).collect();
+    Found::of(entry, devices, found.refusals.iter().map(RefusalRecord::from).collect(), sizes)
 }
 
 /// Lists the backends that were tried, with their results.

@@ -7,8 +7,8 @@
 use std::io::{self, Write};
 
 use mxprobe_api::{
-    Backend, Code, Device, DeviceInfo, Discovery, DotOperands, Elements, Error, GemmOperands, Matrices, Operation,
-    OperationSet, Refusal, Scalars, Screening, TileBatch, Timing,
+    Backend, Code, Device, DeviceInfo, Discovery, DotOperands, Elements, Error, FreeOperation, GemmOperands, Matrices,
+    Operation, OperationSet, Refusal, Scalars, Screening, TileBatch, Timing,
 };
 use mxprobe_conformance::FaultBackend as Wrong;
 
@@ -115,6 +115,10 @@ impl Device for FaultDevice {
 
     fn operations(&self) -> &OperationSet {
         self.right.operations()
+    }
+
+    fn free_operations(&self) -> &[FreeOperation] {
+        self.right.free_operations()
     }
 
     fn execute(&self, operation: &Operation, batch: &TileBatch) -> Result<Elements, Error> {

@@ -45,7 +45,7 @@ pub(super) fn meant(name: &str, entries: &[&'static Entry], found: &[Found]) -> 
     };
     let of_backend = |(entry, found): (&&'static Entry, &Found)| -> Vec<Target> {
         let devices = found.devices.iter().filter(|listed| entry.name != MODELS && called(&listed.device));
-        devices.map(|listed| Target::of_backend(entry, listed.clone())).collect()
+        devices.map(|listed| found.target(entry, listed)).collect()
     };
     let mut by_backend: Vec<Vec<Target>> =
         entries.iter().zip(found).map(of_backend).filter(|targets| !targets.is_empty()).collect();
@@ -68,7 +68,7 @@ pub(super) fn model(entry: &'static Entry, model: &Model, name: &str, found: &Fo
     let selector = format!("{}:{}", entry.name, model.name);
     let listed = found.devices.iter().find(|listed| listed.device.selector == selector);
     let listed = listed.ok_or_else(|| Failure::no_device(format!("the model `{}` is not listed", model.name)))?;
-    let mut target = Target::of_backend(entry, listed.clone());
+    let mut target = found.target(entry, listed);
     if !name.eq_ignore_ascii_case(&model.name) {
         target.listed.device.name = format!("{name} (model {})", model.name);
         target.listed.device.properties.insert(CARD.to_owned(), name.to_owned());

@@ -96,14 +96,14 @@ pub(crate) fn plan(devices: &Devices, operations: &[String]) -> Result<Plan, Fai
     }
     let entries = select::entries(&devices.backend)?;
     let drivers: Vec<_> = entries.iter().copied().filter(|entry| entry.name != MODELS).collect();
-    let found = catalog::discover(&drivers, search.isolate);
+    let found = catalog::discover(&drivers, &search);
     let mut targets = Vec::new();
     let mut notes = Vec::new();
     for (entry, found) in drivers.iter().zip(&found) {
         for listed in &found.devices {
             let device = &listed.device;
             if !devices.backend.is_empty() || device.kind == Kind::Hardware {
-                targets.push(Target::of_backend(entry, listed.clone()));
+                targets.push(found.target(entry, listed));
             } else {
                 notes.push(format!(
                     "{} ({}) computes in software and is skipped; `--device {}` probes it",

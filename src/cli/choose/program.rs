@@ -2,12 +2,8 @@
 
 use std::{process::Command, sync::Arc, time::Duration};
 
-use crate::{
-    isolate::{Described, Sizes},
-    report::RefusalRecord,
-    session,
-};
-use mxprobe_api::Error;
+use crate::{isolate::Described, report::RefusalRecord, session};
+use mxprobe_api::{Error, Sizes};
 
 use crate::cli::{
     choose::{
@@ -75,8 +71,12 @@ pub(crate) fn devices(command: &str, sizes: &Sizes) -> Result<(Vec<Target>, Vec<
         let mut listed = session::listed(&described.with(sizes));
         listed.device.selector =
             if several { format!("{PROGRAMS}:[{device}] {command}") } else { format!("{PROGRAMS}:{command}") };
-        let program = Program { words: words.clone(), device, sizes: sizes.clone(), has_free_sizes };
-        Target { origin: Origin::Program(Arc::new(program)), selector: listed.device.selector.clone(), listed }
+        Target {
+            origin: Origin::Program(Arc::new(Program { words: words.clone(), device })),
+            selector: listed.device.selector.clone(),
+            listed,
+            sizes: has_free_sizes.then(|| sizes.clone()),
+        }
     };
     let known: Vec<String> = found.devices.iter().map(|device| device.info.selector.clone()).collect();
     let meant = found.devices.into_iter().filter(|device| name.is_none_or(|name| device.info.selector == name));

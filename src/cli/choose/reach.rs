@@ -6,7 +6,7 @@ use crate::{
     isolate::{Health, RemoteDevice},
     session::Asked,
 };
-use mxprobe_api::{Device, Error};
+use mxprobe_api::{Device, Error, Sizes, with_sizes};
 
 use crate::cli::choose::{
     limits::Limits,
@@ -50,19 +50,21 @@ pub(crate) struct Isolation {
 /// # Errors
 /// If it has disappeared, or its process does not start or does not answer.
 pub(crate) fn reach(target: &Target, isolation: Isolation, limits: &Limits) -> Result<Reached, Error> {
+    let none = Sizes::default();
+    let sizes = target.sizes.as_ref().unwrap_or(&none);
     let stop = limits.clone();
     let stop = move || stop.stop();
     let device = match &target.origin {
         Origin::Program(foreign) => {
             let program = process::of(foreign.starts(), limits.request, isolation.forward_stderr, stop);
-            RemoteDevice::of_program(program, &foreign.device, &foreign.sizes, &target.selector)?
+            RemoteDevice::of_program(program, &foreign.device, sizes, &target.selector)?
         }
         Origin::Backend(entry) if entry.isolated && isolation.wanted => {
             let program = process::program(limits.request, isolation.forward_stderr, stop);
-            RemoteDevice::open(program, &target.selector)?
+            RemoteDevice::open(program, &target.selector, sizes)?
         }
         Origin::Backend(entry) => {
-            let device = Arc::from(entry.open(&target.selector)?);
+            let device = with_sizes(Arc::from(entry.open(&target.selector)?), sizes);
             return Ok(Reached { device, health: None, is_model: !entry.isolated });
         }
     };

@@ -47,6 +47,14 @@ impl Backends {
             Entry { name: "cpu", isolated: true, hidden: false, make: || Box::new(mxprobe_cpu::CpuBackend::new()) },
             #[cfg(feature = "cuda")]
             Entry { name: "cuda", isolated: true, hidden: false, make: || Box::new(mxprobe_cuda::CudaBackend::new()) },
+            // By name only: it is a library on devices that `cuda` lists.
+            #[cfg(feature = "cuda")]
+            Entry {
+                name: "cublaslt",
+                isolated: true,
+                hidden: true,
+                make: || Box::new(mxprobe_cuda::CublasLtBackend::new()),
+            },
             #[cfg(feature = "vulkan")]
             Entry {
                 name: "vulkan",

@@ -109,7 +109,7 @@ pub(crate) fn named(
         })
     };
     let asked: Vec<&'static Entry> = registry::entries().iter().filter(|entry| meant(entry)).collect();
-    let mut found = catalog::discover(&asked, search.isolate);
+    let mut found = catalog::discover(&asked, search);
     let mut of_programs: Option<Found> = None;
     let mut targets: Vec<Target> = Vec::new();
     for (text, selector) in &parsed {
@@ -117,9 +117,7 @@ pub(crate) fn named(
             Selector::All => {
                 let devices = asked.iter().zip(&found).filter(|(entry, _)| entry.name != MODELS && !entry.hidden);
                 let devices: Vec<Target> = devices
-                    .flat_map(|(entry, found)| {
-                        found.devices.iter().map(|device| Target::of_backend(entry, device.clone()))
-                    })
+                    .flat_map(|(entry, found)| found.devices.iter().map(|device| found.target(entry, device)))
                     .collect();
                 if devices.is_empty() {
                     return Err(no_usable(&found, &format!("`--device {text}`")));
@@ -128,15 +126,14 @@ pub(crate) fn named(
             }
             Selector::Of(entry, choice) => {
                 let at = asked.iter().position(|known| known.name == entry.name).expect("it was asked");
-                resolve(entry, choice, text, &found[at], search.isolate)?
+                resolve(entry, choice, text, &found[at], search)?
             }
             Selector::Name(name) => {
                 names::meant(name, &asked, &found)?.ok_or_else(|| names::no_device(name, &asked, &found))?
             }
             Selector::Program(command) => {
                 let (devices, refusals) = program::devices(command, &search.sizes)?;
-                let nothing = || Found { backend: PROGRAMS.to_owned(), devices: Vec::new(), refusals: Vec::new() };
-                let all = of_programs.get_or_insert_with(nothing);
+                let all = of_programs.get_or_insert_with(|| Found::nothing(PROGRAMS));
                 all.devices.extend(devices.iter().map(|target| target.listed.clone()));
                 all.refusals.extend(refusals);
                 devices
@@ -177,7 +174,7 @@ pub(crate) fn find(name: &str, search: &Search) -> Result<Option<Vec<Target>>, F
     match parse(name)? {
         Selector::Name(bare) => {
             let asked = entries(&[])?;
-            names::meant(&bare, &asked, &catalog::discover(&asked, search.isolate))
+            names::meant(&bare, &asked, &catalog::discover(&asked, search))
         }
         _ => named(&[name.to_owned()], &[], search).map(|(targets, _)| Some(targets)),
     }
@@ -188,14 +185,14 @@ pub(super) fn resolve(
     choice: &Choice,
     text: &str,
     found: &Found,
-    isolate: bool,
+    search: &Search,
 ) -> Result<Vec<Target>, Failure> {
     let name = match choice {
         Choice::All if found.devices.is_empty() => {
             return Err(no_usable(std::slice::from_ref(found), &format!("`--device {text}`")));
         }
         Choice::All => {
-            return Ok(found.devices.iter().map(|device| Target::of_backend(entry, device.clone())).collect());
+            return Ok(found.devices.iter().map(|device| found.target(entry, device)).collect());
         }
         Choice::Named(name) if entry.name == MODELS && !is_path(name) => {
             if let Some(model) = mxprobe_models::find(name).map_err(Failure::usage)? {
@@ -207,15 +204,16 @@ pub(super) fn resolve(
     };
     let records: Vec<&DeviceRecord> = found.devices.iter().map(|device| &device.device).collect();
     match matching(entry.name, name, &records).as_slice() {
-        [one] => Ok(vec![Target::of_backend(entry, found.devices[*one].clone())]),
-        [] => match describe(entry, name, isolate) {
+        [one] => Ok(vec![found.target(entry, &found.devices[*one])]),
+        [] => match describe(entry, name, search.isolate) {
             Ok(described) => {
-                let mut listed = session::listed(&described);
+                let sizes = (!described.free.is_empty()).then(|| search.sizes.clone());
+                let mut listed = session::listed(&described.with(&search.sizes));
                 listed.device.selector = text.to_owned();
                 if entry.name == MODELS {
                     model_file::sign(&mut listed, name);
                 }
-                Ok(vec![Target { origin: Origin::Backend(entry), selector: text.to_owned(), listed }])
+                Ok(vec![Target { origin: Origin::Backend(entry), selector: text.to_owned(), listed, sizes }])
             }
             Err(_) if found.devices.is_empty() => {
                 Err(no_usable(std::slice::from_ref(found), &format!("`--device {text}`")))

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::{isolate::Sizes, report::ListedDevice};
-use mxprobe_api::Shape;
+use crate::report::ListedDevice;
+use mxprobe_api::{Shape, Sizes};
 use mxprobe_models::Model;
 
 use crate::cli::{
@@ -51,6 +51,8 @@ pub(crate) struct Target {
     pub(crate) selector: String,
     /// Its entry in a listing.
     pub(crate) listed: ListedDevice,
+    /// The sizes of its operations that leave them open, if there are any.
+    pub(crate) sizes: Option<Sizes>,
 }
 
 /// The origin of a device.
@@ -69,16 +71,12 @@ pub(crate) struct Program {
     pub(crate) words: Vec<String>,
     /// The program's name for the device.
     pub(crate) device: String,
-    /// The sizes given to its operations that leave them open.
-    pub(crate) sizes: Sizes,
-    /// Whether there are such operations.
-    pub(crate) has_free_sizes: bool,
 }
 
 impl Target {
     /// Whether some of its operations get their sizes from the caller.
     pub(crate) fn has_free_sizes(&self) -> bool {
-        matches!(&self.origin, Origin::Program(program) if program.has_free_sizes)
+        self.sizes.is_some()
     }
 
     /// The word before the colon of its selector.
@@ -101,9 +99,5 @@ impl Target {
         }
         let name = self.selector.split_once(':').map_or(self.selector.as_str(), |(_, name)| name);
         mxprobe_models::load(name).map(Some).map_err(Failure::usage)
-    }
-
-    pub(crate) fn of_backend(entry: &'static Entry, listed: ListedDevice) -> Self {
-        Self { origin: Origin::Backend(entry), selector: listed.device.selector.clone(), listed }
     }
 }

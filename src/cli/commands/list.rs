@@ -14,7 +14,7 @@ pub(crate) fn list(arguments: &List, screen: Screen) -> Outcome {
     let search = Search::of(&arguments.devices, &[]);
     let progress = Progress::of_one(screen, "searching for devices".to_owned());
     let found = if arguments.devices.device.is_empty() {
-        catalog::discover(&select::entries(&arguments.devices.backend)?, search.isolate)
+        catalog::discover(&select::entries(&arguments.devices.backend)?, &search)
     } else {
         let (targets, mut found) = select::named(&arguments.devices.device, &arguments.devices.backend, &search)?;
         for found in &mut found {

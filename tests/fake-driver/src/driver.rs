@@ -225,6 +225,41 @@ impl Driver {
         multiplies(kernel).flatten().any(|id| id.to_string().starts_with(only.as_str()))
     }
 
+    /// Counts a launch and applies the launch fault, if it is `struck`. Returns whether anything is computed.
+    fn fault(&mut self, struck: bool) -> Result<bool, Status> {
+        self.launches += 1;
+        if self.pending.is_some() {
+            // Nothing runs after a kernel that failed.
+            return Ok(false);
+        }
+        let error = self.settings.error;
+        match self.settings.fault.filter(|_| struck) {
+            Some(Fault::Launch) => return Err(error),
+            Some(Fault::LaunchAsync) => {
+                self.pending = Some(error);
+                return Ok(false);
+            }
+            Some(Fault::DeviceLost) if self.launches > self.settings.after => {
+                self.sticky = Some(error);
+                return Err(error);
+            }
+            Some(Fault::Silent) => return Ok(false),
+            Some(Fault::Abort) => std::process::abort(),
+            Some(Fault::Hang) => loop {
+                thread::sleep(Duration::from_secs(60));
+            },
+            _ => {}
+        }
+        Ok(true)
+    }
+
+    /// Applies launch faults to a library's kernel, which `MXPROBE_FAKE_ONLY` may name.
+    pub(crate) fn strike(&mut self, name: &str) -> Result<bool, Status> {
+        self.healthy()?;
+        let struck = self.settings.only.as_ref().is_none_or(|only| name.starts_with(only.as_str()));
+        self.fault(struck)
+    }
+
     /// Loads the output of [`link`](Self::link), or PTX.
     pub(crate) fn load(&mut self, image: &[u8]) -> Result<u64, Status> {
         self.healthy()?;
@@ -306,28 +341,8 @@ impl Driver {
         if threads > kernel.maximum_threads || kernel.shared_bytes + dynamic_shared_bytes > SHARED_BYTES {
             return Err(Status::LAUNCH_OUT_OF_RESOURCES);
         }
-        self.launches += 1;
-        if self.pending.is_some() {
-            // Nothing runs after a kernel that failed.
+        if !self.fault(self.is_struck(kernel))? {
             return Ok(());
-        }
-        let error = self.settings.error;
-        match self.settings.fault.filter(|_| self.is_struck(kernel)) {
-            Some(Fault::Launch) => return Err(error),
-            Some(Fault::LaunchAsync) => {
-                self.pending = Some(error);
-                return Ok(());
-            }
-            Some(Fault::DeviceLost) if self.launches > self.settings.after => {
-                self.sticky = Some(error);
-                return Err(error);
-            }
-            Some(Fault::Silent) => return Ok(()),
-            Some(Fault::Abort) => std::process::abort(),
-            Some(Fault::Hang) => loop {
-                thread::sleep(Duration::from_secs(60));
-            },
-            _ => {}
         }
         let (plans, unit) = (&program.plans, &self.unit);
         let launch = Launch { kernel, kernel_index, plans, unit, grid, block, dynamic_shared_bytes, parameters };

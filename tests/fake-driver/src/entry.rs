@@ -130,6 +130,7 @@ macro_rules! entries {
 }
 
 mod cublas;
+mod cublaslt;
 mod link;
 mod memory;
 

@@ -2,7 +2,7 @@
 
 use std::env;
 
-use mxprobe_models::Model;
+use mxprobe_models::{Model, recipe::Recipe};
 
 use crate::status::Status;
 
@@ -59,6 +59,8 @@ named! {
         "hang" => Hang,
         /// after `MXPROBE_FAKE_AFTER` launches every call fails with `MXPROBE_FAKE_ERROR`.
         "device-lost" => DeviceLost,
+        /// cuBLASLt creates no handle.
+        "no-handle" => NoHandle,
         /// linking succeeds, with an error in its log.
         "error-in-log" => ErrorInLog,
     }
@@ -90,6 +92,17 @@ named! {
     }
 }
 
+/// How the fake cuBLASLt computes.
+#[derive(Clone, Debug)]
+pub struct Chosen {
+    /// The recipe.
+    pub recipe: Recipe,
+    /// Its model.
+    pub model: Model,
+    /// The name of its cases that are used; all of them if `None`.
+    pub case: Option<String>,
+}
+
 /// The fake driver's settings.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -97,6 +110,8 @@ pub struct Settings {
     pub model_name: String,
     /// The model.
     pub model: Model,
+    /// How its cuBLASLt computes, if not by the model alone.
+    pub recipe: Option<Chosen>,
     /// The compute capability, 90 for 9.0.
     pub capability: u32,
     /// The version from `cuDriverGetVersion`, 13000 for 13.0.
@@ -131,6 +146,7 @@ impl Settings {
         Ok(Self {
             model_name: name.to_owned(),
             model,
+            recipe: None,
             capability,
             driver_version: 13000,
             fault: None,
@@ -161,6 +177,11 @@ impl Settings {
         })?;
         set(&mut settings.after, "AFTER", "number of launches", |value| value.parse().ok())?;
         settings.only = read("ONLY");
+        if let Some(text) = read("RECIPE") {
+            let (name, case) = text.split_once('@').map_or((text.as_str(), None), |(name, case)| (name, Some(case)));
+            let (recipe, model) = mxprobe_models::recipe::load(name).map_err(|error| error.to_string())?;
+            settings.recipe = Some(Chosen { recipe, model, case: case.map(str::to_owned) });
+        }
         set(&mut settings.fault, "FAULT", "fault of the fake driver", |value| Fault::named(value).map(Some))?;
         set(&mut settings.error, "ERROR", "error code of the fake driver", |value| {
             value.parse().ok().filter(|code| *code != 0 && Status::describe(*code).is_some()).map(Status)

@@ -1,6 +1,6 @@
-//! Operations whose sizes a program leaves open, and how they are fixed.
+//! Operations whose sizes a device leaves open, and how they are fixed.
 
-use mxprobe_api::{Error, Operation, OperationId, Shape};
+use crate::{Error, Operation, OperationId, Shape};
 
 /// Marks an open size in the id of an operation.
 const FREE: char = '*';
@@ -52,11 +52,23 @@ impl FreeOperation {
         &self.pattern
     }
 
+    /// The operation with each open size set to 1.
+    #[must_use]
+    pub fn least(&self) -> &Operation {
+        &self.least
+    }
+
+    /// Whether this is the id of the operation with some sizes.
+    #[must_use]
+    pub fn has(&self, id: &OperationId) -> bool {
+        self.id(id.shape).as_ref() == Some(id)
+    }
+
     /// The operations with these sizes: one for each matching id, and one with the shape if a shape is given or no id
     /// matches.
     #[must_use]
     pub fn of(&self, sizes: &Sizes) -> Vec<Operation> {
-        let named = sizes.ids.iter().filter(|id| self.id(id.shape).as_ref() == Some(id));
+        let named = sizes.ids.iter().filter(|id| self.has(id));
         let mut ids: Vec<OperationId> = named.cloned().collect();
         if ids.is_empty() || sizes.shape.is_some() {
             ids.extend(self.id(sizes.shape.unwrap_or(USUAL)));
