@@ -7,7 +7,8 @@ use mxprobe_api::{Device, Elements, Error, Operation, Random, TileBatch};
 use super::{
     pool::alike,
     product::{Line, Places, Product},
-    regions::operands,
+    regions::{cancel, operands},
+    scale,
 };
 
 /// Number of products that both shapes compute.
@@ -64,10 +65,13 @@ pub fn compare_shapes(one: ShapeOf<'_>, other: ShapeOf<'_>, seed: u64) -> Result
     let mut found = Invariance { elements: 0, differ: 0, witness: None };
     for round in 0..ROUNDS {
         let mut random = Random(seed.wrapping_add(round).wrapping_mul(0x1_0001));
-        // In every other round, the row of A and the column of B with the same index have products that cancel in
-        // pairs.
-        let drawn: Vec<(Vec<u64>, Vec<u64>)> =
-            (0..rows.max(columns)).map(|_| operands(id.a, id.b, k, &mut random, round % 2 == 1)).collect();
+        let mut drawn: Vec<(Vec<u64>, Vec<u64>)> =
+            (0..rows.max(columns)).map(|_| operands(id.a, id.b, k, &mut random)).collect();
+        // In every other round, products cancel in pairs, in every element.
+        if round % 2 == 1 {
+            let order = scale::some(&mut random, k, k);
+            drawn.iter_mut().for_each(|(row, column)| cancel(id.a, (row, column), &order));
+        }
         let fill = |product: &Product<'_>, random: &mut Random| {
             let (m, n, _) = product.operation.id.shape.sizes();
             let mut batch = TileBatch::zeros(&product.operation, 1);

@@ -6,6 +6,7 @@ use mxprobe_api::{Elements, Error, Format, Random, TileBatch};
 
 use super::{
     product::{Places, Product},
+    scale::some,
     values::{negated, value},
 };
 
@@ -58,7 +59,11 @@ pub(super) fn regions(product: &Product<'_>, seed: u64) -> Result<(Regions, Regi
     let mut of = [vec![0_u64; m * n], vec![0_u64; m * n]];
     let mut batch = TileBatch::zeros(&product.operation, 1);
     for round in 0..ROUNDS {
-        let (row, column) = operands(id.a, id.b, k, &mut Random(seed.wrapping_add(round)), round % 3 != 0);
+        let mut random = Random(seed.wrapping_add(round));
+        let (mut row, mut column) = operands(id.a, id.b, k, &mut random);
+        if round % 3 != 0 {
+            cancel(id.a, (&mut row, &mut column), &some(&mut random, k, k));
+        }
         let row = Elements::from_bits(id.a, row);
         batch.a.bytes_mut().chunks_exact_mut(row.bytes().len()).for_each(|line| line.copy_from_slice(row.bytes()));
         let column = Elements::from_bits(id.b, column);
@@ -98,19 +103,18 @@ fn sorted(of: &[u64], (m, n): (usize, usize)) -> Regions {
     Regions { regions, of, signatures }
 }
 
-/// Draws a row of A and a column of B. With `cancel`, each product reappears elsewhere with the other sign, so that the
-/// sum is little more than its rounding errors.
-pub(super) fn operands(a: Format, b: Format, k: usize, random: &mut Random, cancel: bool) -> (Vec<u64>, Vec<u64>) {
-    let mut row: Vec<u64> = (0..k).map(|_| value(a, random)).collect();
-    let mut column: Vec<u64> = (0..k).map(|_| value(b, random)).collect();
-    if cancel {
-        let order = super::scale::some(random, k, k);
-        for pair in order.chunks_exact(2) {
-            column[pair[1]] = column[pair[0]];
-            row[pair[1]] = negated(a, row[pair[0]]);
-        }
+/// Draws a row of A and a column of B.
+pub(super) fn operands(a: Format, b: Format, k: usize, random: &mut Random) -> (Vec<u64>, Vec<u64>) {
+    ((0..k).map(|_| value(a, random)).collect(), (0..k).map(|_| value(b, random)).collect())
+}
+
+/// Makes the second product of each pair in `order` the first with the other sign, so that the sum is little more than
+/// its rounding errors. The same holds for any row and any column that were changed in the same order.
+pub(super) fn cancel(a: Format, (row, column): (&mut [u64], &mut [u64]), order: &[usize]) {
+    for pair in order.chunks_exact(2) {
+        column[pair[1]] = column[pair[0]];
+        row[pair[1]] = negated(a, row[pair[0]]);
     }
-    (row, column)
 }
 
 /// Makes the region with this number. Its places lie in the row or column that holds most of its elements.
@@ -134,4 +138,32 @@ fn region(of: &[u32], number: usize, (m, n): (usize, usize)) -> Region {
         Places { in_a_row, fixed: column, varied: (0..m).filter(|row| holds(row * n + column)).collect() }
     };
     Region { elements: in_rows.iter().sum(), places, rows: ends(&in_rows), columns: ends(&in_columns), number }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn products_cancel_in_every_element_of_rows_and_columns_changed_in_one_order() {
+        let (format, k) = (Format::BF16, 32);
+        let mut random = Random(5);
+        let mut drawn: Vec<_> = (0..3).map(|_| operands(format, format, k, &mut random)).collect();
+        let order = some(&mut random, k, k);
+        drawn.iter_mut().for_each(|(row, column)| cancel(format, (row, column), &order));
+        for (row, _) in &drawn {
+            for (_, column) in &drawn {
+                let mut products: Vec<f64> =
+                    row.iter().zip(column).map(|(a, b)| format.to_f64(*a) * format.to_f64(*b)).collect();
+                assert!(products.iter().any(|product| *product != 0.0));
+                // Each product is exact in f64, and so is the sum of those of one size.
+                products.sort_by(|one, other| one.abs().total_cmp(&other.abs()));
+                assert!(
+                    products
+                        .chunk_by(|one, other| one.abs() == other.abs())
+                        .all(|same| same.iter().sum::<f64>() == 0.0)
+                );
+            }
+        }
+    }
 }
