@@ -22,7 +22,7 @@ const fn with_input(line: &'static str, input: &'static str, says: &'static str)
 
 const F16: &str = "mma.m16n8k16.f32.f16.f16.f32";
 
-const MISTAKES: [Mistake; 60] = [
+const MISTAKES: [Mistake; 64] = [
     // A device, or something else, in place of a command.
     mistake("h100", "no command `h100`; did you mean `mxprobe run --device h100`?"),
     mistake("'RTX 4090'", "no command `RTX 4090`; did you mean `mxprobe run --device 'RTX 4090'`?"),
@@ -56,6 +56,10 @@ const MISTAKES: [Mistake; 60] = [
     mistake("run --device exec:no-such-program", "the program `no-such-program` cannot be started"),
     mistake("verify --device h100 --model h10", "no model `h10`; did you mean `h100`?"),
     mistake("distinguish h100 h10 --op fp16", "no model `h10`; did you mean `sim:h100`?"),
+    mistake("verify --device h100 --model exec:python3", "`exec:python3` is a device, and only models can be used"),
+    mistake("distinguish h100 cpu:0 --op fp16", "`cpu:0` is a device, and only models can be used here"),
+    with_input("explain --trace --device cuda:0 --op fp16", "", "`cuda:0` is a device, and only models can be used"),
+    mistake("distinguish h100 nosuch:x --op fp16", "unknown model `nosuch:x`"),
     // Missing arguments.
     mistake("verify --device h100", "`--model MODEL` is missing (the model)"),
     mistake("identify", "`--device SELECTOR` and `--out MODEL.toml` are missing"),
