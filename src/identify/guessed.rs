@@ -1,5 +1,5 @@
 //! Guessed trees, chains of blocks of every size, that are read with groups of products in their additions once they
-//! explain more than the observed tree.
+//! explain clearly more than the observed tree.
 
 use std::{cmp::Reverse, rc::Rc};
 
@@ -10,6 +10,9 @@ use crate::probes::Tree;
 
 /// The most guessed trees that are read with groups.
 const MOST: usize = 2;
+
+/// Per cent of the dots that the observed tree explains above which a guessed one explains clearly more.
+const CLEARLY: usize = 110;
 
 /// The guessed trees, each with its simplest reading.
 pub(super) struct Guessed {
@@ -47,15 +50,15 @@ impl Guessed {
         }
     }
 
-    /// Returns the readings with groups of the trees of even blocks that explain more than the observed one, the best
-    /// tree first, if `next` is the first reading after those of the guessed trees; otherwise nothing.
+    /// Returns the readings with groups of the trees of even blocks that explain clearly more than the observed one, the
+    /// best tree first, if `next` is the first reading after those of the guessed trees; otherwise nothing.
     pub(super) fn grouped(&mut self, next: &Rc<Skeleton>, id: &OperationId) -> Vec<Rc<Skeleton>> {
         if self.came.is_empty() || self.number(next).is_some() {
             return Vec::new();
         }
         let observed = self.observed.unwrap_or_default();
         let mut better = std::mem::take(&mut self.came);
-        better.retain(|(explained, number)| *explained > observed && is_even(&self.plain[*number].0));
+        better.retain(|(explained, number)| *explained * 100 > observed * CLEARLY && is_even(&self.plain[*number].0));
         better.sort_by_key(|(explained, _)| Reverse(*explained));
         let trees = better.into_iter().take(MOST).map(|(_, number)| &self.plain[number].1);
         let found = trees.flat_map(|tree| readings(tree, id));

@@ -43,7 +43,7 @@ const AS_SEEN: u64 = 55;
 const AS_READ: u64 = 80;
 /// Per cent of the term budget for determining the additions of one tree, and again for changing the values found.
 const ONE_SHAPE: u64 = 10;
-/// The same for changing the values found if other trees are likelier.
+/// The same for changing the values found if other trees are likelier, and for all of a tree that is less likely.
 const A_LITTLE: u64 = 3;
 /// See `AS_SEEN`.
 const HIDDEN: u64 = 95;
@@ -191,8 +191,15 @@ impl Search<'_, '_> {
         if joins && let Some(outcome) = self.bent_shapes(&mut tried)? {
             return Ok(self.finished(outcome));
         }
-        let likeliest = hiding.first().into_iter();
-        for variant in likeliest.flat_map(|shape| [shapes::chained(shape), shapes::rounded(shape)].concat()) {
+        for variant in hiding.first().into_iter().flat_map(|shape| shapes::chained(shape)) {
+            let stage = self.experiments.at_most(A_LITTLE);
+            let (_, outcome) = self.shape(&variant, false, &mut tried)?;
+            self.experiments.back_to(stage);
+            if let Some(outcome) = outcome {
+                return Ok(self.finished(outcome));
+            }
+        }
+        for variant in hiding.first().into_iter().flat_map(|shape| shapes::rounded(shape)) {
             if let (_, Some(outcome)) = self.shape(&variant, false, &mut tried)? {
                 return Ok(self.finished(outcome));
             }
