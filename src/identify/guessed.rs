@@ -66,9 +66,9 @@ impl Guessed {
     }
 }
 
-/// Returns whether all additions of a tree take equally many terms.
+/// Returns whether a tree has several additions, which take equally many terms.
 fn is_even(skeleton: &Skeleton) -> bool {
     let mut terms = skeleton.plan.nodes.iter().map(|node| node.terms.len());
     let first = terms.next();
-    terms.all(|terms| Some(terms) == first)
+    skeleton.plan.nodes.len() > 1 && terms.all(|terms| Some(terms) == first)
 }
