@@ -7,7 +7,8 @@
 //! | `scalar.{f32,f64}.{rne,rz,rd,ru}[.ftz][.daz]` | ADDSS, …, VFMADD213SD under that MXCSR |
 //! | `scalar.f32.approx` | RCPSS, RSQRTSS |
 //! | `scalar.{f32,f64}.x87` | FADD, …, FCOS: x87 registers (64 significand bits), rounded to the format when stored |
-//! | `scalar.f16.…` | VADDSH, …, if the CPU has AVX-512 FP16 |
+//! | `scalar.f16` | VADDSH, … under the default MXCSR, if the CPU has AVX-512 FP16 |
+//! | `scalar.f16.{rne,rz,rd,ru}[.ftz][.daz]` | the same under that MXCSR |
 
 mod library;
 mod mxcsr;
@@ -69,8 +70,12 @@ impl ScalarUnit {
                 .into_iter()
                 .filter(|(_, _, extension, _)| extension.is_none_or(|extension| readings.extension(extension).is_ok()))
                 .collect();
-            for (words, mxcsr) in mxcsr::modes() {
-                let id = words.iter().fold(ScalarId::new(format), |id, word| id.with(word));
+            // Rust has no stable f16, so that its plain arithmetic is that of the instructions.
+            let plain = (format == Format::F16).then(|| (ScalarId::new(format), mxcsr::DEFAULT));
+            let modes = mxcsr::modes()
+                .into_iter()
+                .map(|(words, mxcsr)| (words.iter().fold(ScalarId::new(format), |id, word| id.with(word)), mxcsr));
+            for (id, mxcsr) in plain.into_iter().chain(modes) {
                 let functions = instructions.iter().map(|(function, name, _, instruction)| {
                     (*function, Cow::Borrowed(*name), Behind::Mode(mxcsr, *instruction))
                 });
