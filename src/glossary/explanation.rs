@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::entry::{Entry, Kind};
-use crate::report::{Block, Cell, Layout, Page, Row, Show, Tool, to_json, wrap};
+use crate::report::{Block, Cell, Layout, Page, Row, Show, Tone, Tool, to_json, wrap};
 
 /// The schema version of an explanation.
 pub const EXPLANATION_SCHEMA: &str = "mxprobe-explanation/1.1";
@@ -78,11 +78,13 @@ impl Show for Explained<'_> {
         blocks.extend(if self.brief { names(&found.entries) } else { entries(&found.entries) });
         for model in &found.models {
             blocks.push(Block::Paper(vec![Block::heading(2, format!("Model {}", model.name))]));
-            blocks.push(Block::Lines(model.lines.clone()));
+            blocks.push(Block::Screen(outline(&model.lines)));
+            blocks.push(Block::Paper(vec![Block::Lines(model.lines.clone())]));
         }
         if !found.fields.is_empty() {
-            let lines = found.fields.iter().map(|found| format!("{}  {}", found.field, found.description));
-            blocks.push(Block::Screen(vec![Block::Lines(lines.collect())]));
+            let rows = found.fields.iter();
+            let rows = rows.map(|found| Row::plain(vec![Cell::code(&found.field), Cell::words(&found.description)]));
+            blocks.push(Block::Screen(vec![Block::laid_out(Layout::Hanging, ["field", "description"], rows)]));
             let rows = found.fields.iter();
             let rows = rows.map(|found| Row::plain(vec![Cell::code(&found.field), Cell::marked(&found.description)]));
             blocks.push(Block::Paper(vec![Block::table(["field", "what it is for"], rows)]));
@@ -105,6 +107,19 @@ impl Show for Explained<'_> {
 #[must_use]
 pub fn explanation_schema() -> serde_json::Value {
     schemars::schema_for!(Explanation).to_value()
+}
+
+/// Lines whose indents, of two columns a step, say what belongs to what: each is wrapped below its own beginning.
+fn outline(lines: &[String]) -> Vec<Block> {
+    let block = |line: &String| match line.trim_start() {
+        "" => Block::Gap,
+        words => {
+            let steps = (line.len() - words.len()) / 2;
+            let first = Block::List(vec![(Tone::Plain, words.to_owned())]);
+            (0..steps).fold(first, |inner, _| Block::Inset(vec![inner]))
+        }
+    };
+    lines.iter().map(block).collect()
 }
 
 /// Entries in full, with a heading for each kind.
@@ -145,13 +160,13 @@ fn on_paper(entry: &Entry) -> Vec<Block> {
 }
 
 /// The width of lists of names on a terminal.
-const WIDTH: usize = 96;
+const WIDTH: usize = 76;
 
 /// Probes with their questions, then the names of all other entries.
 fn names(entries: &[Entry]) -> Vec<Block> {
     let of = |kind: Kind| entries.iter().filter(move |entry| entry.kind == kind);
     let questions = of(Kind::Probe).map(|entry| Row::plain(vec![Cell::code(&entry.name), Cell::words(&entry.about)]));
-    let mut blocks = vec![Block::laid_out(Layout::Bare, ["probe", "question"], questions)];
+    let mut blocks = vec![Block::laid_out(Layout::Hanging, ["probe", "question"], questions)];
     for kind in [Kind::Format, Kind::Family, Kind::Field, Kind::Term] {
         // Terms contain spaces.
         let between = if kind == Kind::Term { ", " } else { " " };

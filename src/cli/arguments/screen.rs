@@ -51,9 +51,10 @@ pub(crate) struct Screen {
 }
 
 impl Screen {
-    /// Returns the same without wrapping: one line for each sentence, however long.
-    pub(crate) fn unwrapped(self) -> Self {
-        Self { style: self.style.unwrapped(), ..self }
+    /// Returns the same without wrapping, unless results go to a terminal: one line for each sentence, for tools that
+    /// read lines.
+    pub(crate) fn for_lines(self) -> Self {
+        if std::io::stdout().is_terminal() { self } else { Self { style: self.style.unwrapped(), ..self } }
     }
 
     /// How many times more output was requested: 0, 1 or 2.

@@ -67,7 +67,7 @@ pub(crate) fn bench(arguments: &Bench, screen: Screen) -> Outcome {
     if arguments.format == Format::Table && !saved.is_empty() {
         let next = format!("mxprobe compare {} OTHER.json", saved[0]);
         let facts = [("saved", saved.join(", ")), ("next", next)].map(|(name, words)| (name.to_owned(), words));
-        output::show_part(&[Block::Facts(facts.into())], screen.unwrapped())?;
+        output::show_part(&[Block::Facts(facts.into())], screen.for_lines())?;
     }
     let any = |test: fn(&Throughput) -> bool| reports.iter().flat_map(|report| &report.operations).any(test);
     Ok(if reports.iter().any(|report| report.time.interrupted) {

@@ -28,7 +28,7 @@ pub(crate) fn check(arguments: &Check, screen: Screen) -> Outcome {
     let tolerance = Tolerance::new(&unit.model, id, operands.k, arguments.unit.order.into()).map_err(Failure::usage)?;
     let checked = tolerance.check(&operands.operands(), &d, threads()).map_err(Failure::usage)?;
     let found = Judged { model: &unit.name, tolerance: &tolerance, sizes: [m, n, operands.k], checked: &checked };
-    output::show(&found, arguments.format.into(), screen.unwrapped())?;
+    output::show(&found, arguments.format.into(), screen.for_lines())?;
     Ok(if checked.is_inside() { 0 } else { NO })
 }
 

@@ -56,7 +56,7 @@ pub(crate) fn conformance(arguments: &Conformance, screen: Screen) -> Outcome {
         interrupted = each::each(reach(&target, isolation, &limits), &ids, &limits, ask, &mut heard)?;
     }
     let holds = found.holds();
-    output::show(&found, arguments.format.into(), screen.unwrapped())?;
+    output::show(&found, arguments.format.into(), screen.for_lines())?;
     Ok(if interrupted {
         INTERRUPTED
     } else if holds {

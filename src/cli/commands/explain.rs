@@ -62,8 +62,7 @@ pub(crate) fn explain(arguments: &Explain, screen: Screen) -> Outcome {
         brief = !arguments.all;
         found.entries = glossary::entries();
     }
-    // Lists of names and traces are not wrapped.
-    let screen = if brief || arguments.trace { screen.unwrapped() } else { screen };
+    let screen = if brief || arguments.trace { screen.for_lines() } else { screen };
     output::show(&Explained { found: &found, brief }, arguments.format.into(), screen)
 }
 

@@ -53,7 +53,7 @@ pub(crate) fn fleet(arguments: &Fleet, screen: Screen) -> Outcome {
     if let Some(path) = &arguments.sqlite {
         write_sqlite(&report, path)?;
     }
-    output::show(&report, arguments.format, screen.unwrapped())?;
+    output::show(&report, arguments.format, screen.for_lines())?;
     let deviates = report.kinds.iter().any(|kind| kind.classes.len() > 1);
     let is_wrong = report.unhealthy.iter().any(|found| found.verdict == Health::Wrong);
     Ok(if deviates || is_wrong { NO } else { 0 })

@@ -166,7 +166,7 @@ impl Grows {
     fn add(&mut self, found: IdentifiedOperation) -> Result<(), Failure> {
         let is_identified = found.outcome == IdentificationOutcome::Identified;
         if self.format == Format::Table && (self.list || !is_identified) {
-            output::show_part(&identified(&found, self.screen.verbose), self.screen.unwrapped())?;
+            output::show_part(&identified(&found, self.screen.verbose), self.screen.for_lines())?;
         }
         self.file.add(&found)?;
         self.report.put(found);

@@ -35,5 +35,5 @@ pub(crate) fn list(arguments: &List, screen: Screen) -> Outcome {
     let chosen = !arguments.devices.device.is_empty();
     let shown = Listings { found: &listing, verbose: screen.verbose, chosen, refused: &refused, tried: &tried };
     let format = if arguments.json { Format::Json } else { arguments.format };
-    output::show(&shown, format, screen.unwrapped())
+    output::show(&shown, format, screen.for_lines())
 }

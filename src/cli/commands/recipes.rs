@@ -67,7 +67,7 @@ pub(super) fn compare(names: &[String], question: &Question<'_>, format: Format,
         verdict: &verdict,
         took,
     };
-    output::show(&found, format, screen.unwrapped())?;
+    output::show(&found, format, screen.for_lines())?;
     Ok(code)
 }
 

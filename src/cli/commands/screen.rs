@@ -133,7 +133,7 @@ fn show(format: ScreenFormat, reports: &[ScreenReport], screen: Screen) -> Outco
         ScreenFormat::Csv => Format::Csv,
         ScreenFormat::Html => Format::Html,
     };
-    output::show(&Screens(reports), form, screen.unwrapped())
+    output::show(&Screens(reports), form, screen.for_lines())
 }
 
 /// The name of this machine, if `--node` or `--host` asks for one.

@@ -187,7 +187,7 @@ impl Grows {
 
     fn add(&mut self, found: VerifiedOperation) -> Result<(), Failure> {
         if self.format == Format::Table && (self.list || !found.agrees()) {
-            output::show_part(&verified(&found), self.screen.unwrapped())?;
+            output::show_part(&verified(&found), self.screen.for_lines())?;
         }
         self.report.put(found);
         self.progress.step();

@@ -74,11 +74,11 @@ impl Listings<'_> {
             summary.more.push(Block::Inset(self.below(listed)));
             Row::plain(vec![Cell::words(&listed.device.selector).tone(Tone::Strong), summary])
         });
-        let mut blocks = vec![Block::laid_out(Layout::Bare, ["selector", "device"], rows)];
+        let mut blocks = vec![Block::laid_out(Layout::Hanging, ["selector", "device"], rows)];
         for (backend, refusals) in self.refused {
             for (what, refusal) in grouped(refusals) {
                 let line = format!("not used: {backend}: {what}: {}", refusal.reason);
-                blocks.push(Block::Words(Tone::Warning, line));
+                blocks.push(Block::List(vec![(Tone::Warning, line)]));
                 blocks
                     .extend(refusal.help.iter().map(|help| Block::Inset(vec![Block::Inset(vec![Block::words(help)])])));
             }
@@ -111,7 +111,7 @@ impl Listings<'_> {
         }
         blocks.extend(scalars(listed).map(Block::words));
         for (what, refusal) in grouped(&listed.refusals) {
-            blocks.push(Block::Words(Tone::Warning, format!("not used: {what}: {}", refusal.reason)));
+            blocks.push(Block::List(vec![(Tone::Warning, format!("not used: {what}: {}", refusal.reason))]));
             let help = refusal.help.iter().filter(|_| self.verbose);
             blocks.extend(help.map(|help| Block::Inset(vec![Block::Inset(vec![Block::words(help)])])));
         }

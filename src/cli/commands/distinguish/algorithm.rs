@@ -97,7 +97,7 @@ pub(super) fn distinguish(chosen: Vec<Chosen>, arguments: &Distinguish, screen: 
         took: start.elapsed(),
         arguments: given(),
     };
-    output::show(&shown, arguments.format.into(), screen.unwrapped())?;
+    output::show(&shown, arguments.format.into(), screen.for_lines())?;
     Ok(code)
 }
 

@@ -60,7 +60,7 @@ pub(super) fn distinguish(mut chosen: [Chosen; 2], arguments: &Distinguish, scre
         took,
         arguments: given(),
     };
-    output::show(&found, arguments.format.into(), screen.unwrapped())?;
+    output::show(&found, arguments.format.into(), screen.for_lines())?;
     Ok(code)
 }
 

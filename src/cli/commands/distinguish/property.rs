@@ -55,6 +55,6 @@ pub(super) fn distinguish(chosen: Vec<Chosen>, arguments: &Distinguish, screen: 
     let is_decided = answers.iter().all(|(_, answer, _)| answer.is_decided());
     let found =
         Properties { name: &chosen.name, id: &id, conditions, answers, took: start.elapsed(), arguments: given() };
-    output::show(&found, arguments.format.into(), screen.unwrapped())?;
+    output::show(&found, arguments.format.into(), screen.for_lines())?;
     Ok(if is_decided { 0 } else { INCOMPLETE })
 }

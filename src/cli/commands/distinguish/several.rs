@@ -44,7 +44,7 @@ pub(super) fn distinguish(mut chosen: Vec<Chosen>, arguments: &Distinguish, scre
         took: start.elapsed(),
         arguments: given(),
     };
-    output::show(&found, arguments.format.into(), screen.unwrapped())?;
+    output::show(&found, arguments.format.into(), screen.for_lines())?;
     Ok(match (several.is_decided(), several.classes.len()) {
         (false, _) => INCOMPLETE,
         (true, 1) => 0,

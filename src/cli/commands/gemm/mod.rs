@@ -124,7 +124,7 @@ pub(crate) fn gemm(arguments: &Gemm, screen: Screen) -> Outcome {
         parts,
         seconds,
     };
-    output::show(&computed, arguments.format, screen.unwrapped())
+    output::show(&computed, arguments.format, screen.for_lines())
 }
 
 fn algorithm(arguments: &Gemm) -> Algorithm {

@@ -70,7 +70,7 @@ pub(super) fn recipe(arguments: &Gemm, screen: Screen, name: &str) -> Outcome {
         d: &d,
         seconds,
     };
-    output::show(&made, arguments.format, screen.unwrapped())
+    output::show(&made, arguments.format, screen.for_lines())
 }
 
 /// A product by a recipe.

@@ -34,7 +34,7 @@ struct OfDevice {
     name: String,
     #[serde(flatten)]
     errors: BlockErrors,
-    /// The smallest block whose error is no more than f32's, and the largest, with sums of blocks in f32.
+    /// The smallest block whose error is at most f32's, and the largest, with sums of blocks in f32.
     reached_f32: Option<(u64, u64)>,
     /// The same in f64.
     reached_f64: Option<(u64, u64)>,
@@ -131,7 +131,7 @@ impl Show for SmallestBlocks {
         let (low, high) = self.interval;
         blocks.push(Block::words(format!(
             "n = {lengths}, elements in ({low}, {high}]: the smallest and the largest block, in powers of 2, of which the \
-             largest error is no more than that of a loop in f32 on the same matrices; every block: -v"
+             largest error is at most that of a loop in f32 on the same matrices; every block: -v"
         )));
         let rows = self.devices.iter().map(|of| {
             let errors = &of.errors;

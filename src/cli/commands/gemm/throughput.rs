@@ -48,7 +48,7 @@ pub(super) fn throughput(
         }
     }
     drop(progress);
-    output::show(&Timed(&found), arguments.format, screen.unwrapped())?;
+    output::show(&Timed(&found), arguments.format, screen.for_lines())?;
     Ok(if limits.interrupt.is_set() { INTERRUPTED } else { 0 })
 }
 

@@ -38,7 +38,7 @@ pub(crate) fn yardstick(
     if let Some(path) = &arguments.out {
         output::replace(path, &to_json(&found))?;
     }
-    output::show(&Raced(&found), arguments.format, screen.unwrapped())?;
+    output::show(&Raced(&found), arguments.format, screen.for_lines())?;
     Ok(if limits.interrupt.is_set() { INTERRUPTED } else { 0 })
 }
 

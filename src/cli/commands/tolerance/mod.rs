@@ -58,7 +58,7 @@ pub(crate) fn tolerance(arguments: &Tolerance, screen: Screen) -> Outcome {
     let worst = bounds.worst(arguments.search, arguments.seed);
     drop(progress);
     let found = Bounded { model: &unit.name, bounds: &bounds, worst, seed: arguments.seed, elements };
-    output::show(&found, arguments.format.into(), screen.unwrapped())
+    output::show(&found, arguments.format.into(), screen.for_lines())
 }
 
 /// A model, and one of its operations.
