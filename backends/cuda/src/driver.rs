@@ -82,8 +82,7 @@ impl Driver {
 /// # Errors
 /// The reason why the driver cannot be used, with advice for the user.
 pub(crate) fn open() -> Result<Driver, Refusal> {
-    let refused =
-        |reason: Error, help: &str| Refusal { what: "the NVIDIA driver".into(), reason, help: Some(help.into()) };
+    let refused = |reason: Error, help: &str| Refusal { what: "NVIDIA driver".into(), reason, help: Some(help.into()) };
     dump::prepare().map_err(|reason| Refusal {
         what: "the folder for kernels".into(),
         reason,
@@ -93,7 +92,7 @@ pub(crate) fn open() -> Result<Driver, Refusal> {
     // SAFETY: loading a library runs its initialisers; NVIDIA's are designed for that, as any CUDA program runs them.
     if !unsafe { sys::is_culib_present() } {
         let name = if cfg!(windows) { "nvcuda.dll" } else { "libcuda.so.1" };
-        let reason = Error::missing_driver(format!("no {name}: the NVIDIA driver's library is not on this machine"));
+        let reason = Error::missing_driver(format!("{name} was not found"));
         return Err(refused(
             reason,
             "install NVIDIA's driver; in a container, run it with the GPU passed in (--gpus all)",

@@ -63,8 +63,8 @@ impl Instance {
     ) -> Result<Arc<Self>, Refusal> {
         // SAFETY: the library is the Vulkan loader; loading it runs its initialisers, as for any program that links it.
         let entry = unsafe { ash::Entry::load_from(loader) }.map_err(|error| Refusal {
-            what: "the Vulkan loader".to_owned(),
-            reason: Error::missing_driver(format!("the Vulkan loader was not found: {error}")),
+            what: "Vulkan loader".to_owned(),
+            reason: Error::missing_driver(format!("not found: {error}")),
             help: Some(format!(
                 "the library is {}; install the package that holds it (libvulkan1, vulkan-loader or vulkan-icd-loader)",
                 loader.display()
