@@ -58,7 +58,7 @@ fn a_file_alone_adds_a_unit() {
         // 2^-20 is half a unit: the tie goes to the even 0; 2^-20 in two products is twice nothing.
         (k24, "3c00*3c00 0400*2400", "00000000", "3f800000"),
         (k24, "3c00*3c00 0400*2400 0400*2400", "00000000", "3f800000"),
-        // In the block of k = 12 to 23, which comes first, there is no 1, so the two add up to 2^-19.
+        // In the block of k = 12 to 23, which comes first, the 1 is missing, so the two add up to 2^-19.
         (k24, "3c00*3c00 k12:0400*2400 k23:0400*2400", "00000000", "3f800010"),
         // k = 11 is in the block of k = 0, where it is lost next to the 1.
         (k24, "3c00*3c00 k11:0400*2400 k23:0400*2400", "00000000", "3f800000"),

@@ -20,7 +20,7 @@ fn a_tie_at_alignment_goes_away_from_zero_on_either_side() {
         ("3c00*3c00 03ff*4800", "00000000", "3f800000"),
         // Two times 2^-11 give two units.
         ("3c00*3c00 0400*4800 0400*4800", "00000000", "3f804000"),
-        // In another group there is no 1: the sum 1 + 2^-11 keeps its bits within twelve.
+        // In a group without the 1, the sum 1 + 2^-11 keeps its bits within twelve.
         ("3c00*3c00 k4:0400*4800", "00000000", "3f801000"),
         // Once normalised, 1 + 2^-13 is a tie of twelve bits.
         ("3c00*3c00 k4:0400*4000", "00000000", "3f800800"),

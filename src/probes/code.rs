@@ -25,7 +25,7 @@ pub(crate) const INSTRUCTION: Probe = Probe {
 pub(crate) const EMULATION: Probe = Probe {
     name: "emulation",
     question: "Is it the matrix unit at all, or an emulation on other units?",
-    how: "What stands in the driver's code in place of the matrix instruction.",
+    how: "The instructions in the driver's code in place of the matrix instruction.",
     answers: &[
         ("false", "the matrix unit runs the operation"),
         ("true", "other instructions do: expect another speed, and other bits than from the unit"),

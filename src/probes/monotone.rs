@@ -31,7 +31,7 @@ pub(crate) const PROBE: Probe = Probe {
          the smaller one.",
     answers: &[
         ("false", "a larger term gives a smaller result for the inputs shown: bisection and interval bounds may fail"),
-        ("inconclusive", "no such pair was found; that is no proof that there is none"),
+        ("inconclusive", "no such pair was found, which does not prove that none exists"),
     ],
     source: "Fasi et al. (2021), section 3.1.4",
     applies_to: AppliesTo::Floating,
@@ -76,7 +76,7 @@ pub(super) fn ask(subject: &Subject<'_>, facts: &Facts, structure: &Structure) -
     Ok(match count {
         0 => Finding::inconclusive(name, "no pair of inputs could be made"),
         _ => {
-            let reason = format!("no witness against it among {count} pairs made for this unit; that is no proof");
+            let reason = format!("no witness against it among {count} pairs made for this unit, which proves nothing");
             Finding::inconclusive(name, reason)
         }
     })

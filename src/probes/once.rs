@@ -64,7 +64,7 @@ pub(super) fn ask(subject: &Subject<'_>, facts: &Facts, fraction_bits: i32) -> R
     }
     // The next format that a result might pass through.
     let Some(wider) = [Format::F32, Format::F64].into_iter().find(|wider| wide_bits(*wider) > fraction_bits) else {
-        return Ok(Finding::unsupported(PROBE.name, "there is no wider format to pass through"));
+        return Ok(Finding::unsupported(PROBE.name, "the sum has no wider format to pass through"));
     };
     let wide = wide_bits(wider);
     let sites = sites(subject, facts);

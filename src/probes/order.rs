@@ -25,7 +25,7 @@ pub(crate) const TREE: Probe = Probe {
     how: "M and −M at two of the k + 1 terms, a value far below M at a third: it survives where M is gone before they \
          meet. All triples together determine the tree.",
     answers: &[
-        ("nested lists", "the numbers are k, `c` is the running sum; what stands in one list is added at once"),
+        ("nested lists", "the numbers are k, `c` is the running sum; the members of one list are added at once"),
         ("inconclusive", "the formats are too narrow for one product to swamp another; see order.blocks"),
     ],
     source: steps::FPREV,

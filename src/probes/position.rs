@@ -26,7 +26,7 @@ pub(crate) const POSITION: Probe = Probe {
     how: "One dot at every row and column of several tiles.",
     answers: &[
         ("true", "every element of D is computed alike"),
-        ("false", "a result depends on where it stands: padding or transposing a matrix changes bits"),
+        ("false", "a result depends on its position: padding or transposing a matrix changes bits"),
     ],
     source: source::OWN,
     applies_to: AppliesTo::Every,

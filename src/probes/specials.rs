@@ -239,7 +239,7 @@ fn nan_finding(subject: &Subject<'_>, cases: &[Case], answers: &[u64]) -> Findin
     }
     if let Some((case, d)) = cases.iter().zip(answers).find(|(_, d)| !matches!(format.decode(**d), Decoded::Nan { .. }))
     {
-        let words = format!("{} gives {}, which is no NaN", case.about, format.hex(*d));
+        let words = format!("{} gives {}, which is not a NaN", case.about, format.hex(*d));
         let value = Value::parts([("not_nan", case.key.into()), ("bits", values)]);
         return Finding::measured(name, value, words).with(shown);
     }

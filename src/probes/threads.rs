@@ -114,7 +114,7 @@ fn finding(
         Some(errors.sum::<Option<f64>>()? / SUMS as f64)
     };
     let Some(means) = totals.iter().map(errors).collect::<Option<Vec<f64>>>() else {
-        return Finding::inconclusive(PROBE.name, "a sum of ordinary products is no number");
+        return Finding::inconclusive(PROBE.name, "a sum of ordinary products is not a number");
     };
     let differs = |sum: &usize| totals.iter().any(|of_way| of_way[*sum] != totals[0][*sum]);
     let differing: Vec<usize> = (0..SUMS).filter(differs).collect();

@@ -37,7 +37,7 @@ pub(super) fn ask(subject: &Subject<'_>, findings: &mut Vec<Finding>) -> Result<
         .filter(|(_, function)| subject.has(*function))
         .collect();
     if orders.is_empty() {
-        findings.push(Finding::unsupported(ERROR.name, "there is no dot product in this mode"));
+        findings.push(Finding::unsupported(ERROR.name, "this mode has no dot product"));
         return Ok(());
     }
     let mut random = Random(0xd07);

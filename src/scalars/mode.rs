@@ -8,7 +8,7 @@ use crate::findings::{AppliesTo, Finding, Shown, source};
 pub(crate) const PROBE: Probe = Probe {
     name: "mode",
     question: "Does the arithmetic do what its mode asks for?",
-    how: "What every function was found to do, against the words of the mode: a control word's bits, an execution mode, an \
+    how: "Compares the measured behaviour of every function with the words of the mode: a control word's bits, an execution mode, an \
          instruction's modifiers.",
     answers: &[
         ("true", "the mode can be relied on"),

@@ -42,7 +42,7 @@ pub(crate) const OPERAND: Probe = Probe {
 pub(super) fn ask(subject: &Subject<'_>, findings: &mut Vec<Finding>) -> Result<(), Error> {
     let functions = [ScalarFunction::Add, ScalarFunction::Multiply, ScalarFunction::Divide, ScalarFunction::Fma];
     let Some(function) = functions.into_iter().find(|function| subject.has(*function)) else {
-        let reason = "there is no addition, multiplication or division in this mode";
+        let reason = "this mode has no addition, multiplication or division";
         findings.extend([INVALID.name, OPERAND.name].map(|probe| Finding::unsupported(probe, reason)));
         return Ok(());
     };
@@ -89,7 +89,7 @@ fn invalid(subject: &Subject<'_>, format: Format) -> Result<Finding, Error> {
         _ => Finding::measured(
             INVALID.name,
             "no NaN",
-            format!("an invalid operation gives {}, which is no NaN", texts.join(", ")),
+            format!("an invalid operation gives {}, which is not a NaN", texts.join(", ")),
         ),
     }
     .with(shown))

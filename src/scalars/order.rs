@@ -100,7 +100,7 @@ impl Ordered {
 fn ask(subject: &Subject<'_>) -> Result<Finding, Error> {
     let format = subject.format();
     if !subject.has(ScalarFunction::Add) {
-        return Ok(Finding::unsupported(SUM_ORDER.name, "there is no addition in this mode"));
+        return Ok(Finding::unsupported(SUM_ORDER.name, "this mode has no addition"));
     }
     let mut random = Random(0x5303);
     let bits = format.fraction_bits().cast_signed();

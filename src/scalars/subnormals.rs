@@ -127,7 +127,7 @@ fn least_exponent(subject: &Subject<'_>) -> i32 {
 /// answer. Toward zero none is rounded up, and a result that is tiny before rounding is tiny after it.
 fn tininess(subject: &Subject<'_>, found: &[Found]) -> Result<Finding, Error> {
     let Some(of_products) = found.iter().find(|found| found.function == ScalarFunction::Multiply) else {
-        return Ok(Finding::unsupported(TININESS.name, "there is no multiplication in this mode"));
+        return Ok(Finding::unsupported(TININESS.name, "this mode has no multiplication"));
     };
     let mut directions = of_products.readings.iter().map(|(mode, _)| mode.rounding).peekable();
     if directions.peek().is_none() {

@@ -94,7 +94,7 @@ impl Show for Algorithms<'_> {
 
 fn why(refusal: &Refusal) -> String {
     match refusal.refuted {
-        None => format!("the question is no more than a circuit that is never true, of {} gates", refusal.gates),
+        None => format!("the question is only a circuit of {} gates that is never true", refusal.gates),
         Some([variables, clauses, conflicts, steps]) => format!(
             "the formula that they do is refuted: {variables} variables, {clauses} clauses, {conflicts} conflicts; its proof of \
              {steps} steps was checked apart from the solver"

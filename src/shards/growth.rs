@@ -39,6 +39,6 @@ pub fn merge_growth(parts: Vec<Part<GrowthReport>>, out: &str) -> Result<GrowthR
     let time = time_of(&parts);
     let growth: Vec<_> = parts.iter().map(|part| part.report.growth.clone()).collect();
     let growth = gemm::merge(&growth)?;
-    let first = parts.into_iter().next().ok_or("there is no shard")?.report;
+    let first = parts.into_iter().next().ok_or("no shard was given")?.report;
     Ok(GrowthReport { tool: first.tool.unsharded(&[("--out", out)]), time, shard: None, growth, ..first })
 }

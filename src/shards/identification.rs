@@ -63,7 +63,7 @@ pub fn merge_identifications(
         operations.push(found.ok_or_else(|| format!("`{}` has no entry of {id}", own.name))?.clone());
     }
     let time = time_of(&parts);
-    let first = parts.into_iter().next().ok_or("there is no shard")?.report;
+    let first = parts.into_iter().next().ok_or("no shard was given")?.report;
     let device = first.device.clone();
     // The instruction of each operation is in its own model.
     let listed = ListedDevice { device, operations: Vec::new(), scalars: Vec::new(), refusals: Vec::new() };

@@ -58,7 +58,7 @@ fn ordered<T: Sharded>(mut parts: Vec<Part<T>>) -> Result<Vec<Part<T>>, String> 
     let shard_of = |part: &Part<T>| {
         part.report.shard().ok_or_else(|| format!("`{}` is not a shard: it was made without `--shard`", part.name))
     };
-    let Some(first) = parts.first() else { return Err("there is no shard".into()) };
+    let Some(first) = parts.first() else { return Err("no shard was given".into()) };
     let of = shard_of(first)?.of();
     for part in &parts {
         let shard = shard_of(part)?;

@@ -48,7 +48,7 @@ pub fn merge_verifications(parts: Vec<Part<VerificationReport>>, out: &str) -> R
     let count = request.count.ok_or("a shard does not say how many dots were asked for")?;
     let operations: Result<Vec<_>, _> = request.operations.iter().map(|id| operation(&parts, id, count)).collect();
     let (operations, time) = (operations?, time_of(&parts));
-    let first = parts.into_iter().next().ok_or("there is no shard")?.report;
+    let first = parts.into_iter().next().ok_or("no shard was given")?.report;
     Ok(VerificationReport {
         tool: first.tool.unsharded(&[("--out", out)]),
         time,

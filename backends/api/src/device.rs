@@ -32,7 +32,7 @@ pub trait Backend: Send + Sync {
 pub struct Discovery {
     /// The usable devices.
     pub devices: Vec<Box<dyn Device>>,
-    /// What is present, or should be, but cannot be used.
+    /// Hardware that is present, or should be, but cannot be used.
     pub refusals: Vec<Refusal>,
 }
 
@@ -48,7 +48,7 @@ pub struct Refusal {
     pub help: Option<String>,
 }
 
-/// What computes the results of a device.
+/// The hardware or software that computes a device's results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DeviceKind {

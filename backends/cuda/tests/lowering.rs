@@ -296,7 +296,7 @@ fn every_kernel_lowers_as_the_table_says() {
 
 fn compare_all(kernels: &[(Capability, KernelText)]) {
     let mut now = digest(kernels) + &table(&lower(kernels));
-    now += "# forms that are no operations here\n";
+    now += "# forms that are not operations here\n";
     now += table(&other_lowerings()).split_once('\n').expect("a heading").1;
     is_stored("lowering.tsv", &now);
 }

@@ -249,7 +249,7 @@ impl Program {
             )));
         }
         let unit_c = Elements::zeros(self.id().c, c.len());
-        // A slice is no longer than k, and is chained as the whole k would be.
+        // A slice has at most k products, and is chained as the whole k would be.
         GemmOperands { c: &unit_c, ..*operands }.validate(self.id())
     }
 

@@ -11,7 +11,7 @@ use super::{
 /// # Errors
 /// If these are not shards of one experiment: they name other curves, or have a point twice, or not at all.
 pub fn merge(shards: &[Growth]) -> Result<Growth, String> {
-    let [first, others @ ..] = shards else { return Err("there is no shard".into()) };
+    let [first, others @ ..] = shards else { return Err("no shard was given".into()) };
     let mut all = first.clone();
     for other in others {
         all.products += other.products;

@@ -205,7 +205,7 @@ fn part(
             }
             scale.capacity /= 2;
             if scale.capacity < FEWEST {
-                return Ok(refused("a sum of units beside a large value is no count: the order does not show"));
+                return Ok(refused("a sum of units beside a large value is not a count, so the order does not show"));
             }
         };
         (readings(&tree), Some(tree))

@@ -60,7 +60,7 @@ pub(super) fn found(asked: &Asked, operation: &Operation, probes: &[&str]) -> Re
 /// # Errors
 /// `Unsupported` if the question does not apply, otherwise the reason why it was not answered.
 pub(super) fn measured<'a>(report: &'a OperationReport, probe: &str) -> Result<&'a FindingRecord, Error> {
-    let finding = report.finding(probe).ok_or_else(|| Error::invalid(format!("there is no probe `{probe}`")))?;
+    let finding = report.finding(probe).ok_or_else(|| Error::invalid(format!("unknown probe `{probe}`")))?;
     let reason = || finding.reason.clone().unwrap_or_else(|| finding.statement.clone());
     match finding.outcome {
         Outcome::Measured => Ok(finding),

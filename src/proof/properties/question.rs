@@ -73,6 +73,6 @@ pub struct Asked {
     pub base: Model,
     /// The alternatives: the model with one thing changed in each.
     pub alternatives: Vec<Neighbour>,
-    /// Alternatives for which there is no model of this operation, each with the reason.
+    /// Alternatives that no model of this operation can express, each with the reason.
     pub left_out: Vec<(String, String)>,
 }

@@ -276,7 +276,7 @@ impl GridsPlan {
         if all_normal || unless.is_some_and(|at_most| lowest(at_most + 1) >= -126) {
             return true;
         }
-        // Either there is no product and no value is small enough, or there is one with small exponents and every
+        // Either no product and no value is small enough, or there is one with small exponents and every
         // subnormal is.
         let least = rules.iter().map(|rule| i64::from(rule.floor - rule.fraction_bits)).max().unwrap_or(0);
         let most_kept = rules.iter().map(|rule| i64::from(rule.fraction_bits)).max().unwrap_or(0);
