@@ -17,9 +17,12 @@
 //! everywhere, and `shaders/rendered/` shows every form of them.
 #![forbid(unsafe_code)]
 
+mod digest;
 #[cfg(feature = "ptx")]
 pub mod ptx;
 #[cfg(feature = "spirv")]
 pub mod spirv;
 #[cfg(feature = "wgsl")]
 pub mod wgsl;
+
+pub use digest::sha256;

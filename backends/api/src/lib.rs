@@ -90,6 +90,7 @@ mod self_test;
 mod sized;
 mod sizes;
 mod timing;
+pub mod written;
 
 pub use batch::{Elements, TileBatch};
 pub use device::{Backend, Device, DeviceInfo, DeviceKind, Discovery, Driver, Refusal, execute, operation_of};

@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 
 use cudarc::driver::{CudaFunction, PushKernelArg};
-use mxprobe_api::{Elements, Error, ScalarFunction, ScalarId};
+use mxprobe_api::{Elements, Error, ScalarFunction, ScalarId, written::is_all};
 use mxprobe_shaders::ptx::ENTRY;
 use mxprobe_shaders::ptx::scalar::{self, ScalarKernel};
 
 use crate::session::{BYTES_PER_LAUNCH, Session, called, grid};
-use crate::written::{is_all, written};
+use crate::written::written;
 
 /// The kernels compiled so far.
 #[derive(Default)]

@@ -14,10 +14,10 @@ use mxprobe_shaders::ptx::{Capability, Instruction, Kernel, Kind, Steps, Target,
 
 use crate::cublas::Cublas;
 use crate::driver::{Driver, failure};
-use crate::opcodes::sha256;
 use crate::session::Session;
 use crate::timed::{FMA, Timer};
 use crate::{calls, product, tiles};
+use mxprobe_shaders::sha256;
 
 /// A CUDA device; its context is opened when it first computes or compiles.
 pub struct CudaDevice {

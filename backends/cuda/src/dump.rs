@@ -5,7 +5,7 @@ use std::{env, fs, io, process};
 
 use mxprobe_api::Error;
 
-use crate::opcodes::sha256;
+use mxprobe_shaders::sha256;
 
 /// The environment variable that names the folder.
 const VARIABLE: &str = "MXPROBE_DUMP";

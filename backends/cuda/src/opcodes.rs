@@ -5,13 +5,11 @@
 //! (2026-11).
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
 
 use mxprobe_api::{Error, Issued};
 use object::{Object, ObjectSection, ObjectSymbol};
-use sha2::{Digest, Sha256};
 
-use mxprobe_shaders::ptx::Capability;
+use mxprobe_shaders::{ptx::Capability, sha256};
 
 /// The opcodes that are counted: matrix instructions, and the instructions that make up emulations of them.
 const OPCODES: &[(u16, &str)] = &[
@@ -185,13 +183,4 @@ impl Code {
             listing: None,
         }
     }
-}
-
-/// Returns the SHA-256 of bytes, in hex.
-pub(crate) fn sha256(bytes: &[u8]) -> String {
-    let mut hex = String::new();
-    for byte in Sha256::digest(bytes) {
-        write!(hex, "{byte:02x}").expect("a string takes it");
-    }
-    hex
 }

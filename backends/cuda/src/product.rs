@@ -3,13 +3,13 @@
 use std::collections::{HashMap, hash_map::Entry};
 
 use cudarc::driver::{CudaFunction, CudaSlice, PushKernelArg};
-use mxprobe_api::{Elements, Error, GemmOperands, OperationId};
+use mxprobe_api::{Elements, Error, GemmOperands, OperationId, written::is_all};
 use mxprobe_shaders::ptx::layout::Layouts;
 use mxprobe_shaders::ptx::product::{Block, Order, ProductKernel, ProductKernels, name};
 use mxprobe_shaders::ptx::{Instruction, Target};
 
 use crate::session::{Session, called, grid};
-use crate::written::{is_all, written};
+use crate::written::written;
 
 /// The kernels for whole matrices; `None` for instructions that have none.
 #[derive(Default)]

@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 
 use cudarc::driver::{CudaFunction, PushKernelArg};
-use mxprobe_api::{Elements, Error, Issued, OperationId, TileBatch};
+use mxprobe_api::{Elements, Error, Issued, OperationId, TileBatch, written::is_all};
 use mxprobe_shaders::ptx::layout::{Layout, Layouts};
 use mxprobe_shaders::ptx::{Instruction, Kernel};
 
 use crate::opcodes::Code;
 use crate::session::{BYTES_PER_LAUNCH, Loaded, Session, called, grid};
-use crate::written::{is_all, written};
+use crate::written::written;
 
 /// The kernels compiled so far.
 #[derive(Default)]

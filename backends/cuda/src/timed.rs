@@ -3,14 +3,15 @@
 use std::collections::HashMap;
 
 use cudarc::driver::{CudaFunction, CudaSlice, PushKernelArg};
-use mxprobe_api::{Clock, Elements, Error, Format, Load, Operation, OperationId, Span, TileBatch, Timed};
+use mxprobe_api::{
+    Clock, Elements, Error, Format, Load, Operation, OperationId, Span, TileBatch, Timed, written::FILLINGS,
+};
 
 use mxprobe_shaders::ptx::layout::{Layout, Layouts};
 use mxprobe_shaders::ptx::throughput_loop::{FMA_CHAINS, FMA_THREADS, blocks_of_multiprocessor};
 use mxprobe_shaders::ptx::{Instruction, Kernel};
 
 use crate::session::{Session, called, grid};
-use crate::written::FILLINGS;
 
 /// The id of the multiply-add of the scalar units.
 pub(crate) const FMA: &str = "fma.m1n1k1.f32.f32.f32.f32";

@@ -1,5 +1,4 @@
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -7,9 +6,9 @@ use mxprobe_api::{
     Code, Device, DeviceInfo, Elements, Error, GemmOperands, Issued, Load, Matrices, Operation, OperationId,
     OperationSet, Refusal, Scalar, ScalarFunction, ScalarId, Scalars, SelfTest, TileBatch, Timed, Timing, self_test,
 };
+use mxprobe_shaders::sha256;
 use mxprobe_shaders::spirv::scalar::{self, CALLS};
 use mxprobe_shaders::spirv::{Asked, Kernel};
-use sha2::{Digest, Sha256};
 
 use crate::disassembly::assembly;
 use crate::physical::{Found, Physical};
@@ -300,11 +299,7 @@ impl Code for VulkanDevice {
     fn kernel_hash(&self, operation: &Operation) -> Option<String> {
         let words = self.kernels.get(&operation.id)?.words(1);
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-        let mut hex = String::new();
-        for byte in Sha256::digest(&bytes) {
-            write!(hex, "{byte:02x}").expect("a string takes it");
-        }
-        Some(hex)
+        Some(sha256(&bytes))
     }
 }
 

@@ -3,11 +3,14 @@
 use std::ops::Range;
 
 use ash::vk;
-use mxprobe_api::{Elements, Error, GemmOperands, Operation};
+use mxprobe_api::{
+    Elements, Error, GemmOperands, Operation,
+    written::{is_all, until_written},
+};
 use mxprobe_shaders::spirv::Kernel;
 
 use crate::failure::failure;
-use crate::session::{Groups, SENTINELS, Session};
+use crate::session::{Groups, Session};
 
 /// The maximum number of multiply-adds in one submission; a software driver takes a second for that many.
 const MOST_MULTIPLY_ADDS: usize = 1 << 31;
@@ -113,13 +116,14 @@ fn padded(
     all
 }
 
-/// Whether any tile of D, `tile_m` lines of `tile_line` bytes, holds nothing but the fill byte.
-fn has_untouched_tile(d: &[u8], wide_bytes: usize, (tile_m, tile_line): (usize, usize), filling: u8) -> bool {
-    d.chunks_exact(wide_bytes * tile_m).any(|row| {
-        (0..wide_bytes).step_by(tile_line).any(|from| {
-            row.chunks_exact(wide_bytes).all(|line| line[from..][..tile_line].iter().all(|byte| *byte == filling))
-        })
-    })
+/// The tiles of D, `tile_m` lines of `tile_line` bytes, that hold nothing but the fill byte, row by row.
+fn untouched_tiles(d: &[u8], wide_bytes: usize, (tile_m, tile_line): (usize, usize), filling: u8) -> Vec<usize> {
+    let tiles = d.chunks_exact(wide_bytes * tile_m).flat_map(|row| {
+        (0..wide_bytes)
+            .step_by(tile_line)
+            .map(move |from| row.chunks_exact(wide_bytes).all(|line| is_all(&line[from..][..tile_line], filling)))
+    });
+    tiles.enumerate().filter_map(|(at, is_untouched)| is_untouched.then_some(at)).collect()
 }
 
 impl Session {
@@ -136,7 +140,8 @@ impl Session {
         self.alive()?;
         let (len, wide_bytes) = (inputs[2].len(), pushed[1] as usize * tile.1);
         self.load(inputs, [inputs[0].len(), inputs[1].len(), len, len])?;
-        for filling in SENTINELS {
+        let mut d = Vec::new();
+        let attempt = |filling| {
             self.fill_output(len, filling);
             let recorded = self.recorded(|| {
                 self.bind(pipeline);
@@ -156,14 +161,17 @@ impl Session {
             });
             self.remember(recorded.map_err(|(call, result)| failure(call, result)))?;
             self.submit(&format!("{groups} tiles of a product"))?;
-            let written = self.output(len);
-            if !has_untouched_tile(&written, wide_bytes, tile, filling) {
-                return Ok(written);
-            }
-        }
-        Err(Error::nothing_written(format!(
-            "the device reported that it had finished, and of {groups} tiles of D some still hold what was in memory before"
-        )))
+            d = self.output(len);
+            Ok(untouched_tiles(&d, wide_bytes, tile, filling))
+        };
+        until_written(attempt, |unwritten| {
+            format!(
+                "the device reported that it had finished, and {} of {groups} tiles of D still hold what was in memory \
+                 before",
+                unwritten.len()
+            )
+        })?;
+        Ok(d)
     }
 }
 
@@ -184,12 +192,12 @@ mod tests {
     fn a_tile_that_was_left_out_is_found_among_those_that_were_written() {
         // Two rows of three tiles, each of two lines of two bytes.
         let mut d = vec![1u8; 4 * 6];
-        assert!(!has_untouched_tile(&d, 6, (2, 2), 0xaa));
+        assert!(untouched_tiles(&d, 6, (2, 2), 0xaa).is_empty());
         for at in [12 + 2, 12 + 3, 18 + 2] {
             d[at] = 0xaa;
         }
-        assert!(!has_untouched_tile(&d, 6, (2, 2), 0xaa));
+        assert!(untouched_tiles(&d, 6, (2, 2), 0xaa).is_empty());
         d[18 + 3] = 0xaa;
-        assert!(has_untouched_tile(&d, 6, (2, 2), 0xaa));
+        assert_eq!(untouched_tiles(&d, 6, (2, 2), 0xaa), [4]);
     }
 }

@@ -1,5 +1,4 @@
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -7,9 +6,9 @@ use mxprobe_api::{
     Code, Device, DeviceInfo, Elements, Error, Operation, OperationId, OperationSet, Refusal, Scalar, ScalarFunction,
     Scalars, TileBatch, self_test,
 };
+use mxprobe_shaders::sha256;
 use mxprobe_shaders::wgsl::Kernel;
 use mxprobe_shaders::wgsl::scalar::{self, CALLS};
-use sha2::{Digest, Sha256};
 
 use crate::adapter::Found;
 use crate::session::{Session, Work};
@@ -127,11 +126,6 @@ impl Scalars for WgpuDevice {
 impl Code for WgpuDevice {
     /// The hash of the WGSL. The version of naga, which translates it for the driver, is among the properties.
     fn kernel_hash(&self, operation: &Operation) -> Option<String> {
-        let source = self.kernels().get(&operation.id)?.shader();
-        let mut hex = String::new();
-        for byte in Sha256::digest(source.as_bytes()) {
-            write!(hex, "{byte:02x}").expect("a string takes it");
-        }
-        Some(hex)
+        Some(sha256(self.kernels().get(&operation.id)?.shader().as_bytes()))
     }
 }

@@ -5,7 +5,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::Duration;
 
-use mxprobe_api::Error;
+use mxprobe_api::{
+    Error,
+    written::{is_all, until_written},
+};
 use wgpu::{BufferUsages, PollType};
 
 use crate::failure::{failure, not_opened};
@@ -14,8 +17,6 @@ use crate::failure::{failure, not_opened};
 const CHUNK_BYTES: u64 = 16 << 20;
 /// The smallest buffer that is allocated, and the smallest size to which a chunk shrinks when memory runs out.
 const SMALLEST_BUFFER_BYTES: u64 = 64 << 10;
-/// The bytes that the output is filled with before the device writes it; two, because a result may equal one of them.
-const SENTINELS: [u8; 2] = [0xaa, 0x55];
 
 /// The size of the witness, a value whose copy shows that the device moved memory at all.
 const WITNESS_BYTES: u64 = 4;
@@ -185,24 +186,22 @@ impl Session {
         count: usize,
     ) -> Result<Vec<u8>, Error> {
         let output_bytes = *tile_bytes.last().expect("an output at least");
-        let mut untouched: Vec<usize> = (0..count).collect();
-        let mut written = Vec::new();
-        for sentinel in SENTINELS {
+        let mut d = Vec::new();
+        let attempt = |filling| {
             let output = self.buffers[tile_bytes.len() - 1].as_ref().expect("reserved");
-            self.queue.write_buffer(output, 0, &vec![sentinel; count * output_bytes]);
-            written = self.dispatch(pipeline, tile_bytes, count)?;
-            untouched
-                .retain(|tile| written[tile * output_bytes..][..output_bytes].iter().all(|byte| *byte == sentinel));
-            if untouched.is_empty() {
-                return Ok(written);
-            }
-        }
-        drop(written);
-        Err(Error::nothing_written(format!(
-            "the device reported that it had finished, and {} of {count} tiles of the output still hold what was in \
-             memory before",
-            untouched.len()
-        )))
+            self.queue.write_buffer(output, 0, &vec![filling; count * output_bytes]);
+            d = self.dispatch(pipeline, tile_bytes, count)?;
+            let tiles = d.chunks_exact(output_bytes).enumerate();
+            Ok(tiles.filter_map(|(at, tile)| is_all(tile, filling).then_some(at)).collect())
+        };
+        until_written(attempt, |unwritten| {
+            format!(
+                "the device reported that it had finished, and {} of {count} tiles of the output still hold what was \
+                 in memory before",
+                unwritten.len()
+            )
+        })?;
+        Ok(d)
     }
 
     /// Runs `count` workgroups on the content of the buffers, waits for them, and reads the output.

@@ -4,12 +4,12 @@ use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
 use cudarc::driver::{CudaSlice, DevicePtr, DevicePtrMut};
-use mxprobe_api::{Elements, Error, OperationId, TileBatch};
+use mxprobe_api::{Elements, Error, OperationId, TileBatch, written::is_all};
 
 use super::forms::{Form, data_type};
 use super::library::{Algorithm, CublasLt, Held, HeuristicResult, INVALID_VALUE, NOT_SUPPORTED, Opaque, succeeded};
 use crate::session::Session;
-use crate::written::{is_all, written};
+use crate::written::written;
 
 /// Every matrix begins at a multiple of this many bytes, as the heuristic assumes unless it is told otherwise.
 const ALIGNMENT: usize = 256;

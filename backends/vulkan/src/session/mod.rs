@@ -10,7 +10,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ash::{khr, vk};
-use mxprobe_api::{Error, OperationId};
+use mxprobe_api::{
+    Error, OperationId,
+    written::{is_all, until_written},
+};
 
 use crate::failure::{called, failure};
 use crate::instance::Instance;
@@ -25,8 +28,6 @@ const CHUNK_BYTES: u64 = 16 << 20;
 const SMALLEST_BUFFER_BYTES: u64 = 64 << 10;
 /// The number of bytes of push constants: at most two unsigned integers.
 const PUSHED_BYTES: u32 = 8;
-/// The bytes that the output is filled with before the device writes it; two, because a result may equal one of them.
-pub(crate) const SENTINELS: [u8; 2] = [0xaa, 0x55];
 
 /// How the invocations of a workgroup compute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -275,30 +276,20 @@ impl Session {
             for ((buffer, input), bytes) in self.buffers.iter_mut().zip(inputs).zip(tile_bytes) {
                 buffer.slice(bytes * count).copy_from_slice(&input[done * bytes..][..bytes * count]);
             }
-            let mut suspects: Vec<usize> = Vec::new();
-            for (attempt, sentinel) in SENTINELS.into_iter().enumerate() {
-                self.buffers[3].slice(tile_bytes[3] * count).fill(sentinel);
+            let attempt = |filling| {
+                self.buffers[3].slice(tile_bytes[3] * count).fill(filling);
                 self.dispatch(pipeline, count)?;
-                let written = self.buffers[3].slice(tile_bytes[3] * count);
-                let untouched = |tile: &[u8]| tile.iter().all(|byte| *byte == sentinel);
-                if attempt == 0 {
-                    let tiles = written.chunks_exact(tile_bytes[3]).enumerate();
-                    suspects = tiles.filter_map(|(at, tile)| untouched(tile).then_some(at)).collect();
-                } else {
-                    suspects.retain(|at| untouched(&written[at * tile_bytes[3]..][..tile_bytes[3]]));
-                }
-                if suspects.is_empty() {
-                    output.extend_from_slice(written);
-                    break;
-                }
-            }
-            if !suspects.is_empty() {
-                return Err(Error::nothing_written(format!(
+                let tiles = self.buffers[3].slice(tile_bytes[3] * count).chunks_exact(tile_bytes[3]).enumerate();
+                Ok(tiles.filter_map(|(at, tile)| is_all(tile, filling).then_some(at)).collect())
+            };
+            until_written(attempt, |unwritten| {
+                format!(
                     "the device reported that it had finished, and {} of {count} tiles of D still hold what was in \
                      memory before",
-                    suspects.len()
-                )));
-            }
+                    unwritten.len()
+                )
+            })?;
+            output.extend_from_slice(self.buffers[3].slice(tile_bytes[3] * count));
             done += count;
         }
         Ok(output)
