@@ -123,7 +123,7 @@ fn the_collection_script_makes_every_report_of_a_machine() {
     let (log, ended) = (collected.log(), collected.ended());
     for label in ["list", "smoke", "rates", "run", "verify-mma", "identify-mma", "verify-wmma", "identify-wmma"]
         .into_iter()
-        .chain(["bench", "zeros", "yardstick", "growth"])
+        .chain(["screen", "bench", "zeros", "yardstick", "growth"])
     {
         let label = if label == "list" { label.to_owned() } else { format!("cuda-0-{label}") };
         assert_eq!(ended.get(&label).map(String::as_str), Some("0"), "{label}: {log}");

@@ -51,6 +51,7 @@ impl Cluster {
         }
         cluster.script("prolog");
         cluster.script("health-check");
+        cluster.script("epilog");
         let host = fs::read_to_string("/proc/sys/kernel/hostname").expect("a name");
         let host = host.trim().split('.').next().unwrap_or_default();
         // Bound at the same time, so that they are different.
@@ -65,7 +66,7 @@ impl Cluster {
              AuthType=auth/munge\nAuthInfo=socket={}\nCredType=cred/munge\nStateSaveLocation={}\nSlurmdSpoolDir={}/%n\n\
              SlurmctldPidFile={}\nSlurmdPidFile={}.%n\nSlurmctldLogFile={}/slurmctld\nSlurmdLogFile={}/%n\n\
              ProctrackType=proctrack/linuxproc\nTaskPlugin=task/none\nMpiDefault=none\nSwitchType=switch/none\n\
-             SelectType=select/linear\nMailProg=/bin/true\nProlog={}\nHealthCheckProgram={}\n\
+             SelectType=select/linear\nMailProg=/bin/true\nProlog={}\nEpilog={}\nHealthCheckProgram={}\n\
              HealthCheckInterval=5\nHealthCheckNodeState=ANY\nPartitionName=all Nodes=ALL Default=YES State=UP\n",
             ports[0],
             at("munge.socket"),
@@ -76,6 +77,7 @@ impl Cluster {
             at("log"),
             at("log"),
             at("prolog"),
+            at("epilog"),
             at("health-check"),
         );
         for (node, port) in NODES.iter().zip(&ports[1..]) {
@@ -208,12 +210,17 @@ fn slurm_screens_its_nodes_and_drains_those_that_are_wrong() {
     assert!(!is_over(&cluster), "the job ran on a node that is wrong");
     cluster.ask("scancel", &["--state=PENDING"]);
 
+    // An epilog that finds them after the job.
+    fs::write(cluster.path("wrong-epilog-n2"), "").expect("it can be written");
+    cluster.submit(&["-w", "n2"]);
+    cluster.until("n2 to be drained", |cluster| cluster.state("n2").starts_with("drain"));
+
     // A health check that finds them.
     fs::write(cluster.path("wrong-health-check-n4"), "").expect("it can be written");
     cluster.until("n4 to be drained", |cluster| cluster.state("n4").starts_with("drain"));
     let state = cluster.state("n4");
     assert!(state.contains("mxprobe: fault:one-lane-wrong wrong") && state.contains("lane 127, bit 0"), "{state}");
-    assert!(["n1", "n2"].iter().all(|node| cluster.state(node).starts_with("idle")), "others are drained too");
+    assert!(cluster.state("n1").starts_with("idle"), "another is drained too");
     let (code, merged) = fleet(&cluster.path("health-check.jsonl"));
     assert_eq!((code, &merged["unhealthy"][0]["node"]), (Some(1), &json!("n4")), "{merged}");
 }

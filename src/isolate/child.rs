@@ -252,6 +252,7 @@ impl Described {
             yardsticks: device.timing().map(|timing| timing.yardsticks().to_vec()),
             matrices: device.matrices().map(|matrices| MatricesRecord { has_tiles: matrices.has_tiles() }),
             screening: device.screening().map(|screening| screening.units()),
+            screening_steps: device.screening().map_or(1, |screening| screening.steps()),
             code: device.code().is_some(),
         }
     }

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use mxprobe_api::{DeviceInfo, DeviceKind, Driver, Error, FreeOperation, Operation, Refusal, Scalar, Sizes};
 use serde::{Deserialize, Serialize};
 
+use super::screening::{is_one, one};
+
 /// A device and its abilities, as data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Said", into = "Said")]
@@ -27,6 +29,8 @@ pub struct Described {
     pub matrices: Option<MatricesRecord>,
     /// The units that it can screen individually; absent if it cannot screen itself.
     pub screening: Option<Vec<u32>>,
+    /// The number of instructions that its screens should chain.
+    pub screening_steps: u32,
     /// Whether it can show the code passed to its driver, or the driver's output.
     pub code: bool,
 }
@@ -93,6 +97,8 @@ struct Said {
     matrices: Option<MatricesRecord>,
     #[serde(skip_serializing_if = "Option::is_none")]
     screening: Option<Vec<u32>>,
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    screening_steps: u32,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     code: bool,
 }
@@ -167,15 +173,38 @@ impl TryFrom<Said> for Described {
                 None => operations.push(Operation { id: id.parse()?, scope, instruction, aliases }),
             }
         }
-        let Said { refusals, scalars, flags, yardsticks, matrices, screening, code, .. } = said;
-        Ok(Self { info, operations, free, refusals, scalars, flags, yardsticks, matrices, screening, code })
+        let Said { refusals, scalars, flags, yardsticks, matrices, screening, screening_steps, code, .. } = said;
+        Ok(Self {
+            info,
+            operations,
+            free,
+            refusals,
+            scalars,
+            flags,
+            yardsticks,
+            matrices,
+            screening,
+            screening_steps,
+            code,
+        })
     }
 }
 
 impl From<Described> for Said {
     fn from(described: Described) -> Self {
-        let Described { info, operations, free, refusals, scalars, flags, yardsticks, matrices, screening, code } =
-            described;
+        let Described {
+            info,
+            operations,
+            free,
+            refusals,
+            scalars,
+            flags,
+            yardsticks,
+            matrices,
+            screening,
+            screening_steps,
+            code,
+        } = described;
         let fixed = operations.iter().map(|operation| SaidOperation::new(operation.id.to_string(), operation));
         let open = free.iter().map(|free| SaidOperation::new(free.pattern().to_owned(), free.least()));
         Self {
@@ -195,6 +224,7 @@ impl From<Described> for Said {
             yardsticks,
             matrices,
             screening,
+            screening_steps,
             code,
         }
     }

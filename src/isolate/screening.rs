@@ -20,6 +20,9 @@ pub struct ScreenRecord {
     pub duration_ms: u64,
     /// Passes over all blocks, at most.
     pub passes: u64,
+    /// Instructions that each tile executes, D of one being C of the next; 1 if absent.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub steps: u32,
     /// The unit to screen; all units if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unit: Option<u32>,
@@ -28,6 +31,16 @@ pub struct ScreenRecord {
     pub inject: Option<Injection>,
     #[serde(skip)]
     words: Vec<u64>,
+}
+
+/// The number of instructions that are not chained.
+pub(super) fn one() -> u32 {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+pub(super) fn is_one(steps: &u32) -> bool {
+    *steps == 1
 }
 
 impl ScreenRecord {
@@ -40,6 +53,7 @@ impl ScreenRecord {
             digests: drill.digests.iter().map(|digest| format!("{digest:016x}")).collect(),
             duration_ms: u64::try_from(drill.duration.as_millis()).unwrap_or(u64::MAX),
             passes: drill.passes,
+            steps: drill.steps,
             unit: drill.unit,
             inject: drill.inject,
             words: Vec::new(),
@@ -66,6 +80,7 @@ impl ScreenRecord {
             digests: &self.words,
             duration: Duration::from_millis(self.duration_ms),
             passes: self.passes,
+            steps: self.steps,
             unit: self.unit,
             inject: self.inject,
         }

@@ -27,7 +27,7 @@ pub use record::{
     VERIFICATION_SCHEMA, Verdict, VerificationReport, VerifiedOperation, WrongRecord, WrongWord, algorithms_schema,
     bench_comparison_schema, bench_schema, build_version, check, classes_schema, comparison_schema, distinction_schema,
     fleet_schema, growth_comparison_schema, growth_schema, identification_schema, list_schema, now, papers_schema,
-    properties_schema, schema, screen_schema, verification_schema,
+    properties_schema, schema, screen_schema, unit_noun, verification_schema,
 };
 pub use summary::is_layout;
 pub use view::{

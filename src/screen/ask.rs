@@ -3,18 +3,18 @@
 use std::time::{Duration, Instant};
 
 use mxprobe_api::{
-    Device, Drill, Elements, Error, Injection, Operation, OperationId, Screened, WrongBlock, operation_of, screen,
+    Device, Drill, Elements, Error, Injection, Operation, OperationId, Screened, Screening, WrongBlock, operation_of,
+    screen,
 };
-use mxprobe_models::Model;
 
 use super::{
     cache::Cache,
-    golden::{self, Golden},
+    golden::{self, Golden, Reference},
     place::Places,
 };
 use crate::{
     clock,
-    report::{Again, ScreenedOperation, ScreenedUnit, WrongRecord},
+    report::{Again, ScreenedOperation, ScreenedUnit, WrongRecord, unit_noun},
 };
 
 /// The settings of a screening.
@@ -48,20 +48,34 @@ const SURE_LIMIT: Duration = Duration::from_secs(60);
 pub fn screen_one(
     device: &dyn Device,
     id: &OperationId,
-    model: Option<&Model>,
+    reference: Option<&Reference>,
     settings: &Settings,
     duration: impl Fn() -> Duration,
 ) -> ScreenedOperation {
-    let Some(model) = model else {
+    let Some(reference) = reference else {
         return ScreenedOperation::failed(id, None, "no model of it is known: `--model` names one");
     };
-    let asked =
-        operation_of(device, id).and_then(|operation| Task::new(device, operation, model, settings)?.screen(duration));
-    let named =
-        model.variant.as_ref().map_or_else(|| model.name.clone(), |variant| format!("{}@{variant}", model.name));
-    match asked {
-        Ok(found) => ScreenedOperation { model: Some(named), ..found },
-        Err(error) => ScreenedOperation::failed(id, Some(named), error.to_string()),
+    let found = operation_of(device, id).and_then(|operation| {
+        let task = |steps| Task::new(device, operation, reference, settings, steps);
+        match device.screening().map_or(1, Screening::steps) {
+            steps if steps > 1 && id.c == id.d => {
+                // Every class of dots once, then chains for the rest of the time.
+                let directed = task(1)?.screen(|| Duration::ZERO)?;
+                if directed.wrong.is_some() {
+                    return Ok(directed);
+                }
+                let rest = match task(steps)?.screen(&duration) {
+                    Err(error) if error.is_unsupported() => task(1)?.screen(duration)?,
+                    rest => rest?,
+                };
+                Ok(directed.and(rest))
+            }
+            _ => task(1)?.screen(duration),
+        }
+    });
+    match found {
+        Ok(found) => ScreenedOperation { model: Some(reference.name()), ..found },
+        Err(error) => ScreenedOperation::failed(id, Some(reference.name()), error.to_string()),
     }
 }
 
@@ -69,8 +83,10 @@ pub fn screen_one(
 struct Task<'a> {
     device: &'a dyn Device,
     operation: &'a Operation,
-    model: &'a Model,
+    reference: &'a Reference,
     settings: &'a Settings,
+    /// The number of instructions that each tile executes.
+    steps: u32,
     golden: Golden,
     is_cached: bool,
 }
@@ -79,11 +95,12 @@ impl<'a> Task<'a> {
     fn new(
         device: &'a dyn Device,
         operation: &'a Operation,
-        model: &'a Model,
+        reference: &'a Reference,
         settings: &'a Settings,
+        steps: u32,
     ) -> Result<Self, Error> {
-        let (golden, is_cached) = Golden::get(settings.cache.as_ref(), model, operation, settings.seed)?;
-        Ok(Self { device, operation, model, settings, golden, is_cached })
+        let (golden, is_cached) = Golden::get(settings.cache.as_ref(), reference, operation, settings.seed, steps)?;
+        Ok(Self { device, operation, reference, settings, steps, golden, is_cached })
     }
 
     fn screen(mut self, duration: impl Fn() -> Duration) -> Result<ScreenedOperation, Error> {
@@ -91,8 +108,8 @@ impl<'a> Task<'a> {
         if units.iter().all(|unit| unit.wrong == 0) {
             return Ok(self.found(&units, None));
         }
-        let right = golden::right(self.model, self.operation, &self.golden.operands)?;
-        let digests = golden::digests(&right);
+        let right = self.reference.right(self.operation, &self.golden.operands, self.steps)?;
+        let digests = golden::digests(&right, self.golden.digests.len());
         if self.is_cached && digests != self.golden.digests {
             // The cache was wrong, and with it the digests that the device was compared with.
             self.golden.digests = digests;
@@ -105,8 +122,10 @@ impl<'a> Task<'a> {
             }
         }
         let blocks = self.golden.digests.len();
-        let places = Places { id: &self.operation.id, right: &right, operands: &self.golden.operands, blocks };
+        let noun = unit_noun(&self.device.info().properties);
+        let places = Places { id: &self.operation.id, noun, right: &right, operands: &self.golden.operands, blocks };
         let mut wrong = places.find(&units);
+        wrong.steps = (self.steps > 1).then_some(self.steps);
         wrong.again = Some(self.again(&units, &right)?);
         Ok(self.found(&units, Some(wrong)))
     }
@@ -120,7 +139,7 @@ impl<'a> Task<'a> {
         let ask = || {
             let left = end.saturating_duration_since(Instant::now()).min(*slice);
             let (duration, passes) = if passes.is_some() { (Duration::ZERO, 1) } else { (left, u64::MAX) };
-            let drill = Drill { operands, digests, duration, passes, unit: None, inject: *inject };
+            let drill = Drill { operands, digests, duration, passes, steps: self.steps, unit: None, inject: *inject };
             screen(self.device, self.operation, &drill)
         };
         let is_over = |requests: u64| passes.map_or_else(|| Instant::now() >= end, |passes| requests >= passes);
@@ -150,6 +169,7 @@ impl<'a> Task<'a> {
             digests: &self.golden.digests,
             duration: if self.settings.passes.is_some() { SURE_LIMIT } else { AGAIN_LIMIT },
             passes: AGAIN,
+            steps: self.steps,
             unit: None,
             inject: self.settings.inject,
         };
@@ -177,7 +197,7 @@ impl<'a> Task<'a> {
             .map(|unit| ScreenedUnit {
                 unit: unit.unit,
                 pinned: unit.pinned,
-                dots: unit.blocks * of_block,
+                dots: unit.blocks * of_block * u64::from(self.steps),
                 wrong_blocks: unit.wrong,
                 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "validated as a duration")]
                 elapsed_ns: clock::lasted_ns(unit.elapsed_ns as u64),

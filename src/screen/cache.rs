@@ -7,10 +7,9 @@ use std::{
 };
 
 use mxprobe_api::{Error, Operation};
-use mxprobe_models::Model;
 use serde::{Deserialize, Serialize};
 
-use super::golden::{self, Golden, Key};
+use super::golden::{self, Golden, Key, Reference};
 use crate::report::{Request, to_json};
 
 /// A folder of golden digests, one file for each key.
@@ -89,20 +88,27 @@ fn private_folder(folder: &Path) -> io::Result<()> {
 }
 
 impl Golden {
-    /// Returns the golden digests of an operation from the cache, else from the model, and whether they come from the
-    /// cache. Digests from the model are written to the cache; a folder that cannot be written is not an error.
+    /// Returns the golden digests of an operation after a number of instructions, from the cache, else from the model,
+    /// and whether they come from the cache. Digests from the model are written to the cache; a folder that cannot be
+    /// written is not an error.
     ///
     /// # Errors
     /// If the model has no such operation.
-    pub fn get(cache: Option<&Cache>, model: &Model, operation: &Operation, seed: u64) -> Result<(Self, bool), Error> {
-        let key = golden::key(&golden::hash(model), &operation.id, seed);
-        let operands = golden::operands(operation, seed);
+    pub fn get(
+        cache: Option<&Cache>,
+        reference: &Reference,
+        operation: &Operation,
+        seed: u64,
+        steps: u32,
+    ) -> Result<(Self, bool), Error> {
+        let key = golden::key(reference, &operation.id, seed, steps);
+        let operands = golden::operands(operation, seed, steps);
         if let Some(cache) = cache
             && let Some(digests) = cache.read(&key, golden::digest_of_operands(&operands))
         {
             return Ok((Self { key, operands, digests }, true));
         }
-        let digests = golden::digests(&golden::right(model, operation, &operands)?);
+        let digests = golden::digests(&reference.right(operation, &operands, steps)?, key.blocks[0]);
         let golden = Self { key, operands, digests };
         if let Some(cache) = cache {
             // If this fails, the next screen asks the model again.
@@ -116,11 +122,11 @@ impl Golden {
 mod tests {
     use super::*;
 
-    fn operation() -> (Model, Operation) {
+    fn operation() -> (Reference, Operation) {
         let model = mxprobe_models::load("avx512").expect("a model");
         let id = "dot.m1n1k2.f32.bf16.bf16.f32".parse().expect("an id");
         let operation = model.operations[&id].clone();
-        (model, operation)
+        (Reference::new(model), operation)
     }
 
     #[test]
@@ -128,11 +134,14 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let cache = Cache::new(folder.path().join("deep/golden"));
         let (model, operation) = operation();
-        let (first, cached) = Golden::get(Some(&cache), &model, &operation, 3).expect("an operation of the model");
+        let get = |seed, steps| Golden::get(Some(&cache), &model, &operation, seed, steps).expect("an operation of it");
+        let (first, cached) = get(3, 1);
         assert!(!cached);
-        assert_eq!(Golden::get(Some(&cache), &model, &operation, 3).expect("it is"), (first.clone(), true));
-        let (other, cached) = Golden::get(Some(&cache), &model, &operation, 4).expect("it is");
-        assert!(!cached && other.digests != first.digests);
+        assert_eq!(get(3, 1), (first.clone(), true));
+        for (seed, steps) in [(4, 1), (3, 16)] {
+            let (other, cached) = get(seed, steps);
+            assert!(!cached && other.digests != first.digests);
+        }
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;
@@ -146,14 +155,14 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let cache = Cache::new(folder.path().to_owned());
         let (model, operation) = operation();
-        let (golden, _) = Golden::get(Some(&cache), &model, &operation, 3).expect("an operation of the model");
-        let path = cache.path(&golden.key);
+        let get = || Golden::get(Some(&cache), &model, &operation, 3, 1).expect("an operation of the model");
+        let path = cache.path(&get().0.key);
         let text = fs::read_to_string(&path).expect("it was written");
         for (from, to) in [("\"seed\": 3", "\"seed\": 5"), ("\"digests\": [", "\"digests\": [\"0\", "), ("{", "")] {
             assert!(text.contains(from), "{text}");
             fs::write(&path, text.replacen(from, to, 1)).expect("it can be written");
-            assert!(!Golden::get(Some(&cache), &model, &operation, 3).expect("it is").1, "{to}");
-            assert!(Golden::get(Some(&cache), &model, &operation, 3).expect("it is").1, "it was not written again");
+            assert!(!get().1, "{to}");
+            assert!(get().1, "it was not written again");
         }
     }
 }

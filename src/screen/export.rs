@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::{
     plain,
-    report::{Health, ScreenReport, ScreenedOperation},
+    report::{Health, ScreenReport, ScreenedOperation, unit_noun},
 };
 
 /// A screen as one line of JSON, with a line end, for the log of a scheduler.
@@ -122,7 +122,8 @@ pub fn prometheus(reports: &[ScreenReport]) -> String {
         for operation in &report.operations {
             dots.push((of(report, operation), operation.dots.to_string()));
             for unit in &operation.units {
-                let core = unit.unit.map(|unit| format!(",core=\"{unit}\"")).unwrap_or_default();
+                let noun = unit_noun(&report.device.properties);
+                let core = unit.unit.map(|unit| format!(",{noun}=\"{unit}\"")).unwrap_or_default();
                 wrong.push((of(report, operation) + &core, unit.wrong_blocks.to_string()));
             }
         }

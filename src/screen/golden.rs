@@ -1,6 +1,8 @@
 //! The inputs of a screen, and the digests of the right results.
 
-use mxprobe_api::{Elements, Error, Operation, OperationId, TileBatch, digest, execute};
+use std::sync::OnceLock;
+
+use mxprobe_api::{Elements, Error, Format, Operation, OperationId, Random, TileBatch, digest, execute};
 use mxprobe_models::Model;
 use mxprobe_sim::ModelDevice;
 use serde::{Deserialize, Serialize};
@@ -10,10 +12,63 @@ use crate::{
     report::Request,
 };
 
-/// Blocks of one operation.
-pub const BLOCKS: usize = 32;
+/// The elements of D in all blocks of an operation, unless its tiles are large: 32 blocks of 4096.
+pub const ELEMENTS: usize = 131_072;
 /// The fewest elements of D in a block: its operands and results fit in the second-level cache of a core.
 pub const BLOCK_ELEMENTS: usize = 4_096;
+/// The fewest blocks.
+const FEWEST: usize = 4;
+/// Blocks of tiles that execute a chain of instructions, and the fewest elements of D in each. A device at full rate
+/// needs no more than a group of tiles for each of its parts, and the model computes every step of the chain.
+const CHAINED: (usize, usize) = (2, 512);
+
+/// The reference model of some operations.
+pub struct Reference {
+    device: ModelDevice,
+    sha256: OnceLock<String>,
+}
+
+impl Reference {
+    /// Takes a model.
+    #[must_use]
+    pub fn new(model: Model) -> Self {
+        Self { device: ModelDevice::new(model), sha256: OnceLock::new() }
+    }
+
+    /// The model.
+    #[must_use]
+    pub fn model(&self) -> &Model {
+        self.device.model()
+    }
+
+    /// Its name, with the variant if it has one.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let Model { name, variant, .. } = self.model();
+        variant.as_ref().map_or_else(|| name.clone(), |variant| format!("{name}@{variant}"))
+    }
+
+    /// The SHA-256 of the model as `Model::to_toml` writes it.
+    fn sha256(&self) -> &str {
+        self.sha256.get_or_init(|| Request::digest(&self.model().to_toml()))
+    }
+
+    /// Computes D of the inputs after a number of instructions, D of one being C of the next.
+    ///
+    /// # Errors
+    /// If the model has no such operation.
+    pub(super) fn right(&self, operation: &Operation, operands: &TileBatch, steps: u32) -> Result<Elements, Error> {
+        let mut d = execute(&self.device, operation, operands)?;
+        if steps > 1 {
+            let mut operands = operands.clone();
+            for _ in 1..steps {
+                operands.c = d;
+                d = execute(&self.device, operation, &operands)?;
+            }
+        }
+        Ok(d)
+    }
+}
 
 /// The identity of golden digests: equal keys have equal digests.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,10 +85,12 @@ pub struct Key {
     pub seed: u64,
     /// The number of blocks, and of tiles in a block.
     pub blocks: [usize; 2],
+    /// The number of instructions that each tile executes.
+    pub steps: u32,
 }
 
 /// The format of files with digests.
-const SCHEMA: &str = "mxprobe-golden/1";
+const SCHEMA: &str = "mxprobe-golden/2";
 
 /// The inputs of an operation in blocks, and the digests of the right results.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,49 +103,62 @@ pub struct Golden {
     pub digests: Vec<u64>,
 }
 
-/// The number of tiles in a block of an operation.
-fn block_tiles(id: &OperationId) -> usize {
+/// The number of blocks of an operation, and of tiles in a block.
+fn blocks(id: &OperationId, steps: u32) -> [usize; 2] {
     let (m, n, _) = id.shape.sizes();
-    BLOCK_ELEMENTS.div_ceil(m * n)
+    if steps > 1 {
+        let (blocks, elements) = CHAINED;
+        return [blocks, elements.div_ceil(m * n)];
+    }
+    let tiles = BLOCK_ELEMENTS.div_ceil(m * n);
+    [(ELEMENTS / (tiles * m * n)).max(FEWEST), tiles]
 }
 
 /// The key of an operation's digests.
-pub(super) fn key(model_sha256: &str, id: &OperationId, seed: u64) -> Key {
+pub(super) fn key(reference: &Reference, id: &OperationId, seed: u64, steps: u32) -> Key {
     Key {
         schema: SCHEMA.into(),
         version: env!("CARGO_PKG_VERSION").into(),
-        model_sha256: model_sha256.into(),
+        model_sha256: reference.sha256().into(),
         operation: id.clone(),
         seed,
-        blocks: [BLOCKS, block_tiles(id)],
+        blocks: blocks(id, steps),
+        steps,
     }
 }
 
-/// The SHA-256 of a model.
-pub(super) fn hash(model: &Model) -> String {
-    Request::digest(&model.to_toml())
-}
-
-/// Draws the inputs of all blocks: dots of every directed class in turn, packed into tiles.
-pub(super) fn operands(operation: &Operation, seed: u64) -> TileBatch {
+/// Draws the inputs of all blocks: dots of every directed class in turn, packed into tiles. For a chain, see
+/// [`chained`].
+pub(super) fn operands(operation: &Operation, seed: u64, steps: u32) -> TileBatch {
     let (m, n, _) = operation.id.shape.sizes();
-    let dots: Vec<_> =
-        Draw::new(&operation.id, seed_of(seed, 77)).take(BLOCKS * block_tiles(&operation.id) * m.min(n)).collect();
+    let [blocks, tiles] = blocks(&operation.id, steps);
+    if steps > 1 {
+        return chained(operation, seed_of(seed, 78), blocks * tiles);
+    }
+    let dots: Vec<_> = Draw::new(&operation.id, seed_of(seed, 77)).take(blocks * tiles * m.min(n)).collect();
     pack(operation, &dots).0
 }
 
-/// Computes D of the inputs with the model.
-///
-/// # Errors
-/// If the model has no such operation.
-pub(super) fn right(model: &Model, operation: &Operation, operands: &TileBatch) -> Result<Elements, Error> {
-    let device = ModelDevice::new(model.clone());
-    execute(&device, operation, operands)
+/// Draws the inputs of a chain: values from 1/4 to 4 with every bit random, and a C so much larger that the sum seldom
+/// changes its exponent, so that a wrong bit stays in the sum until the end. Integers have any bits.
+fn chained(operation: &Operation, seed: u64, tiles: usize) -> TileBatch {
+    let mut random = Random(seed);
+    let mut batch = TileBatch::zeros(operation, tiles);
+    let TileBatch { a, b, c, scale_a, scale_b, .. } = &mut batch;
+    for elements in [Some(a), Some(b), Some(&mut *c), scale_a.as_mut(), scale_b.as_mut()].into_iter().flatten() {
+        random.fill(elements, Random::dense);
+    }
+    let format = operation.id.c;
+    if !format.is_integer() {
+        let factor = if format == Format::F16 { 16.0 } else { 512.0 };
+        (0..c.len()).for_each(|at| c.set(at, format.from_f64(format.to_f64(c.get(at)) * factor)));
+    }
+    batch
 }
 
-/// The digest of each block of results.
-pub(super) fn digests(d: &Elements) -> Vec<u64> {
-    d.bytes().chunks(d.bytes().len() / BLOCKS).map(digest).collect()
+/// The digest of each of some blocks of results.
+pub(super) fn digests(d: &Elements, blocks: usize) -> Vec<u64> {
+    d.bytes().chunks(d.bytes().len() / blocks).map(digest).collect()
 }
 
 /// A digest of all inputs.
@@ -97,4 +167,42 @@ pub(super) fn digest_of_operands(operands: &TileBatch) -> u64 {
     let parts = [Some(a), Some(b), Some(c), scale_a.as_ref(), scale_b.as_ref()];
     let words = parts.into_iter().flatten().map(|part| digest(part.bytes()));
     digest(&words.flat_map(u64::to_le_bytes).collect::<Vec<u8>>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_tiles_have_fewer_blocks() {
+        let of = |id: &str, steps| blocks(&id.parse().expect("an id"), steps);
+        assert_eq!(of("dot.m1n1k2.f32.bf16.bf16.f32", 1), [32, 4096]);
+        assert_eq!(of("mma.m16n8k16.f32.f16.f16.f32", 1), [32, 32]);
+        assert_eq!(of("wgmma.m64n256k16.f32.f16.f16.f32", 1), [8, 1]);
+        assert_eq!(of("tcgen05.m128n256k16.f32.f16.f16.f32", 1), [4, 1]);
+        assert_eq!(of("mma.m16n8k16.f32.f16.f16.f32", 256), [2, 4]);
+        assert_eq!(of("wgmma.m64n256k16.f32.f16.f16.f32", 256), [2, 1]);
+    }
+
+    #[test]
+    fn a_wrong_bit_in_the_middle_of_a_chain_is_seen_at_its_end() {
+        let reference = Reference::new(mxprobe_models::load("h100").expect("a model"));
+        let id: OperationId = "mma.m16n8k16.f32.f16.f16.f32".parse().expect("an id");
+        let operation = reference.model().operations[&id].clone();
+        let operands = operands(&operation, 1, 256);
+        let right = reference.right(&operation, &operands, 256).expect("it computes");
+        let finite = right.iter().filter(|bits| Format::F32.to_f64(*bits).is_finite()).count();
+        assert_eq!(finite, right.len(), "sums overflow");
+        let mut kept = 0;
+        for at in [1, 100, 255] {
+            // The lowest bit of every sum is inverted after `at` instructions.
+            let mut after = operands.clone();
+            after.c = reference.right(&operation, &operands, at).expect("it computes");
+            (0..after.c.len()).for_each(|place| after.c.set(place, after.c.get(place) ^ 1));
+            let wrong = reference.right(&operation, &after, 256 - at).expect("it computes");
+            kept += right.iter().zip(wrong.iter()).filter(|(right, wrong)| right != wrong).count();
+        }
+        let share = kept as f64 / (3 * right.len()) as f64;
+        assert!(share > 0.8, "{share} of the wrong bits are left");
+    }
 }

@@ -14,6 +14,8 @@ const NAMED: usize = 4;
 /// The right results and inputs of all blocks, to locate wrong words in the blocks that units kept.
 pub(super) struct Places<'a> {
     pub(super) id: &'a OperationId,
+    /// The name of a unit.
+    pub(super) noun: &'a str,
     /// The right results of all blocks.
     pub(super) right: &'a Elements,
     /// The inputs of all blocks.
@@ -95,13 +97,15 @@ impl Places<'_> {
 
     /// Names what all wrong words have in common and not all compared words have.
     fn named(&self, units: &[Screened], tallies: &Tallies, found: &WrongRecord) -> Vec<String> {
-        if found.words == 0 {
-            return vec!["the digest alone: every word is right".to_owned()];
-        }
         let mut place = Vec::new();
-        if let Some(words) = some_of("core", &tallies.units, units.len()) {
-            place.push(words);
+        if found.words == 0 {
+            let wrong = units.iter().filter(|unit| unit.wrong > 0);
+            let wrong = wrong.filter_map(|unit| Some((u64::from(unit.unit?), unit.wrong))).collect();
+            place.extend(some_of(self.noun, &wrong, units.len()));
+            place.push("the digest alone: every word is right".to_owned());
+            return place;
         }
+        place.extend(some_of(self.noun, &tallies.units, units.len()));
         place.extend(some_of("lane", &tallies.lanes, lanes(self.id)));
         let (m, n, _) = self.id.shape.sizes();
         let of_block = self.operands.tiles / self.blocks;

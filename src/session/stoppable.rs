@@ -90,6 +90,10 @@ impl Screening for Stoppable {
         self.device.screening().map(Screening::units).unwrap_or_default()
     }
 
+    fn steps(&self) -> u32 {
+        self.device.screening().map_or(1, Screening::steps)
+    }
+
     fn screen(&self, operation: &Operation, drill: &Drill<'_>) -> Result<Vec<Screened>, Error> {
         self.check()?;
         let without = || Error::unsupported("the device does not screen itself");

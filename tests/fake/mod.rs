@@ -37,7 +37,7 @@ pub(crate) fn on_fake_driver(environment: &[(&str, &str)], arguments: &[&str]) -
 pub(crate) fn in_folder(folder: &Path, environment: &[(&str, &str)], arguments: &[&str]) -> Said {
     let mut command = Command::new(env!("CARGO_BIN_EXE_mxprobe"));
     command.args(arguments).stdin(Stdio::null()).env("LD_LIBRARY_PATH", folder);
-    for name in ["MXPROBE_DEVICE", "CLICOLOR_FORCE", "MXPROBE_FAKE_MODEL", "MXPROBE_FAKE_FAULT"] {
+    for name in ["MXPROBE_DEVICE", "CLICOLOR_FORCE", "MXPROBE_FAKE_MODEL", "MXPROBE_FAKE_FAULT", "MXPROBE_FAKE_FLIP"] {
         command.env_remove(name);
     }
     command.envs(environment.iter().copied());

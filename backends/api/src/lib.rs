@@ -106,6 +106,7 @@ pub use random::Random;
 pub use scalar::{DotOrder, Elementary, Scalar, ScalarFunction, ScalarId, Scalars, call, scalars_of};
 pub use screening::{
     Drill, Injection, KEPT, Screened, Screening, WrongBlock, biased_exponent, digest, go_over, lanes, screen,
+    screen_by_tiles,
 };
 pub use self_test::{SelfTest, self_test};
 pub use sized::with_sizes;

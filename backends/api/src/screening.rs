@@ -18,6 +18,9 @@ pub struct Drill<'a> {
     pub duration: Duration,
     /// The maximum number of passes over all blocks.
     pub passes: u64,
+    /// The number of instructions that each tile executes, D of one being C of the next; `digests` are those of the last
+    /// D. 1 unless [`Screening::steps`] offers more.
+    pub steps: u32,
     /// The unit to run on; `None` for all units simultaneously.
     pub unit: Option<u32>,
     /// An error injected into the results before they are checked, to test the caller.
@@ -149,13 +152,14 @@ pub struct Screened {
     pub unit: Option<u32>,
     /// Whether it is certain that no other unit computed.
     pub pinned: bool,
-    /// The number of blocks computed.
+    /// The number of blocks computed. Several parts of a unit may compute the same block.
     pub blocks: u64,
     /// The number of blocks whose digest was wrong.
     pub wrong: u64,
     /// The elapsed time, in nanoseconds.
     pub elapsed_ns: f64,
-    /// The first wrong blocks, at most [`KEPT`].
+    /// The first wrong blocks, at most [`KEPT`]. If a unit reduces results to digests and a fault does not repeat when it
+    /// computes them again for their words, D may be right.
     pub kept: Vec<WrongBlock>,
 }
 
@@ -178,12 +182,18 @@ pub trait Screening: Send + Sync {
     /// The units, as numbered in [`Drill::unit`]; empty if they cannot be told apart.
     fn units(&self) -> Vec<u32>;
 
+    /// The number of instructions to chain in a [`Drill`] for results at full rate: so many that checking the last D
+    /// costs little beside them. 1 if the device does not chain instructions.
+    fn steps(&self) -> u32 {
+        1
+    }
+
     /// Computes the drill on one unit, or on all of them simultaneously.
     ///
     /// Call [`screen`] instead, which validates.
     ///
     /// # Errors
-    /// Whatever the driver or the device reports.
+    /// Whatever the driver or the device reports; [`Error::is_unsupported`] if the operation is not chained.
     fn screen(&self, operation: &Operation, drill: &Drill<'_>) -> Result<Vec<Screened>, Error>;
 }
 
@@ -207,7 +217,14 @@ pub fn screen(device: &dyn Device, operation: &Operation, drill: &Drill<'_>) -> 
         let bits = operation.id.d.bits();
         return Err(Error::invalid(format!("bit {} is not one of the {bits} of {}", inject.bit, operation.id.d)));
     }
-    let Some(screening) = device.screening() else { return by_tiles(device, operation, drill) };
+    let screening = device.screening();
+    if drill.steps != 1 && screening.is_none_or(|screening| screening.steps() == 1) {
+        return Err(Error::unsupported(format!("{} does not chain instructions", device.info().selector)));
+    }
+    if drill.steps == 0 || (drill.steps > 1 && operation.id.c != operation.id.d) {
+        return Err(Error::unsupported(format!("{} is not a chain of {} steps", operation.id, drill.steps)));
+    }
+    let Some(screening) = screening else { return screen_by_tiles(device, operation, drill) };
     if let Some(unit) = drill.unit.filter(|unit| !screening.units().contains(unit)) {
         return Err(Error::invalid(format!("{} has no unit {unit}", device.info().selector)));
     }
@@ -268,10 +285,18 @@ pub fn go_over(
     }
 }
 
-/// Screens a device that lacks the ability, as a single unit without a number.
-fn by_tiles(device: &dyn Device, operation: &Operation, drill: &Drill<'_>) -> Result<Vec<Screened>, Error> {
+/// Screens an operation block by block with [`Device::execute`], as a single unit without a number: for a device without
+/// the ability, and for operations whose units it cannot tell apart.
+///
+/// # Errors
+/// [`Error::is_unsupported`] for a chain of instructions or a single unit; otherwise what the device reports.
+pub fn screen_by_tiles(device: &dyn Device, operation: &Operation, drill: &Drill<'_>) -> Result<Vec<Screened>, Error> {
+    let selector = &device.info().selector;
+    if drill.steps != 1 {
+        return Err(Error::unsupported(format!("{selector} does not chain {}", operation.id)));
+    }
     if let Some(unit) = drill.unit {
-        return Err(Error::invalid(format!("{} has no unit {unit}", device.info().selector)));
+        return Err(Error::unsupported(format!("{selector} has no unit {unit} for {}", operation.id)));
     }
     let compute = |block: &TileBatch, d: &mut Elements| {
         *d = crate::execute(device, operation, block)?;

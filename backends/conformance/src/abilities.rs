@@ -129,6 +129,10 @@ pub const ABILITIES: &[Ability] = &[
         answers: |device| device.screening().is_some_and(|screening| screening.units() == [UNIT]),
     },
     Ability {
+        name: "Screening::steps",
+        answers: |device| device.screening().is_some_and(|screening| screening.steps() == UNIT),
+    },
+    Ability {
         name: "Screening::screen",
         answers: |device| {
             let operands = TileBatch::zeros(&operation(), 1);
@@ -137,6 +141,7 @@ pub const ABILITIES: &[Ability] = &[
                 digests: &[0],
                 duration: Duration::ZERO,
                 passes: 1,
+                steps: 1,
                 unit: None,
                 inject: None,
             };
@@ -248,6 +253,10 @@ impl Device for Able {
 impl Screening for Able {
     fn units(&self) -> Vec<u32> {
         vec![UNIT]
+    }
+
+    fn steps(&self) -> u32 {
+        UNIT
     }
 
     fn screen(&self, operation: &Operation, _: &Drill<'_>) -> Result<Vec<Screened>, Error> {

@@ -73,6 +73,7 @@ mod tests {
                 digests: &digests,
                 duration: Duration::ZERO,
                 passes: 2,
+                steps: 1,
                 unit: None,
                 inject,
             };

@@ -3,21 +3,21 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use cudarc::driver::{DriverError, result, sys};
 use mxprobe_api::{
-    Code, Device, DeviceInfo, DeviceKind, Driver as DriverInfo, Elements, Error, GemmOperands, Issued, Library, Load,
-    Matrices, Operation, OperationId, OperationSet, Refusal, Scalar, ScalarFunction, ScalarId, Scalars, TileBatch,
-    Timed, Timing, self_test,
+    Code, Device, DeviceInfo, DeviceKind, Drill, Driver as DriverInfo, Elements, Error, GemmOperands, Issued, Library,
+    Load, Matrices, Operation, OperationId, OperationSet, Refusal, Scalar, ScalarFunction, ScalarId, Scalars, Screened,
+    Screening, TileBatch, Timed, Timing, screen_by_tiles, self_test,
 };
 use mxprobe_shaders::ptx::layout::Layouts;
 use mxprobe_shaders::ptx::scalar::{self, ScalarKernel};
 use mxprobe_shaders::ptx::throughput_loop;
 use mxprobe_shaders::ptx::{Capability, Instruction, Kernel, Kind, Steps, Target, instructions, kernel};
+use mxprobe_shaders::sha256;
 
 use crate::cublas::Cublas;
 use crate::driver::{Driver, failure};
 use crate::session::Session;
 use crate::timed::{FMA, Timer};
-use crate::{calls, product, tiles};
-use mxprobe_shaders::sha256;
+use crate::{calls, product, screening, tiles};
 
 /// A CUDA device; its context is opened when it first computes or compiles.
 pub struct CudaDevice {
@@ -48,6 +48,7 @@ struct Open {
     products: product::Kernels,
     calls: calls::Kernels,
     timer: Timer,
+    screens: screening::Kernels,
 }
 
 /// The driver's description of a device.
@@ -205,6 +206,7 @@ impl CudaDevice {
                 products: product::Kernels::default(),
                 calls: calls::Kernels::default(),
                 timer: Timer::default(),
+                screens: screening::Kernels::default(),
             });
         }
         Ok(opened.open.as_mut().expect("just opened"))
@@ -326,8 +328,34 @@ impl Device for CudaDevice {
         Some(self)
     }
 
+    fn screening(&self) -> Option<&dyn Screening> {
+        Some(self)
+    }
+
     fn code(&self) -> Option<&dyn Code> {
         Some(self)
+    }
+}
+
+impl Screening for CudaDevice {
+    fn units(&self) -> Vec<u32> {
+        (0..self.multiprocessors).collect()
+    }
+
+    fn steps(&self) -> u32 {
+        screening::STEPS
+    }
+
+    /// Screens without the layout self-test, which a wrong unit would fail.
+    fn screen(&self, operation: &Operation, drill: &Drill<'_>) -> Result<Vec<Screened>, Error> {
+        let (instruction, target) = self.instruction(&operation.id)?;
+        let mut opened = self.opened();
+        let Open { session, screens, .. } = self.open(&mut opened)?;
+        if let Some(screened) = screens.screen(session, (instruction, *target), drill)? {
+            return Ok(screened);
+        }
+        drop(opened);
+        screen_by_tiles(self, operation, drill)
     }
 }
 

@@ -24,6 +24,7 @@ mod library;
 mod link;
 mod opcodes;
 mod product;
+mod screening;
 mod session;
 mod tiles;
 mod timed;

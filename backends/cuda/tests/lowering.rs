@@ -24,6 +24,8 @@ use std::{
 mod loops;
 #[path = "lowering/scalars.rs"]
 mod scalars;
+#[path = "lowering/screening.rs"]
+mod screening;
 
 use mxprobe_api::Issued;
 use mxprobe_shaders::ptx::{Capability, KernelText};

@@ -9,17 +9,17 @@ use super::instruction::Instruction;
 use super::kernel::{instructions, kernel};
 use super::layout::Layouts;
 use super::product::{self, ProductKernels};
-use super::scalar;
 use super::text::header;
 use super::throughput_loop::Steps;
+use super::{scalar, screening};
 
 /// A kernel's text, for one operation on one capability.
 #[derive(Clone, Debug)]
 pub struct KernelText {
     /// The operation.
     pub id: OperationId,
-    /// The operation's id and the suffix that distinguishes its kernels: `.timed`, or `.product4x8` with the block of
-    /// D.
+    /// The operation's id and the suffix that distinguishes its kernels: `.timed`, `.screen`, or `.product4x8` with the
+    /// block of D.
     pub name: String,
     /// The target and version in its header.
     pub target: Target,
@@ -58,6 +58,18 @@ impl KernelText {
             }));
         }
         all
+    }
+
+    /// The screening kernels, for the operations that have one.
+    #[must_use]
+    pub fn screened(capability: Capability) -> Vec<Self> {
+        let text = |instruction: Instruction| {
+            let target = instruction.availability.target(capability)?;
+            let ptx = screening::kernel(&instruction, &Layouts::new(&instruction), target)?.text;
+            let name = format!("{}.screen", instruction.id);
+            Some(Self { id: instruction.id, name, target, ptx, unit: instruction.unit })
+        };
+        instructions().into_iter().filter_map(text).collect()
     }
 
     fn with_steps(capability: Capability, steps: Steps) -> Vec<Self> {

@@ -115,6 +115,13 @@ fn block_scaled(table: &mut Vec<Instruction>) {
     push(fp4, e2m1, e2m1, "block16", Format::UE8M0, four, "OMMA.SF", CONSUMER_BLACKWELL_9_1);
 }
 
+/// The instruction with its operands: D, A, B, and the sum that it adds to.
+pub(super) fn multiply(instruction: &Instruction, [d, a, b, sum]: [&Operand<'_>; 4], has_scales: bool) -> String {
+    // Byte 0 and thread 0 or 1 of each four: every lane holds what any selector could select.
+    let scales = if has_scales { ", %s0, {0, 0}, %t0, {0, 0}" } else { "" };
+    format!("{} {}, {}, {}, {}{scales};", instruction.text, d.list(), a.list(), b.list(), sum.list())
+}
+
 /// One warp per group: loads registers, executes one `mma.sync`, stores registers.
 pub(super) fn kernel(instruction: &Instruction, layouts: &Layouts, target: Target, steps: Steps) -> Kernel {
     const THREADS: u32 = 128;
@@ -155,14 +162,11 @@ pub(super) fn kernel(instruction: &Instruction, layouts: &Layouts, target: Targe
     // In the loop, the sum stays in the registers of D and starts there as C.
     let sum = if steps == Steps::Many { &d } else { &c };
     sum.load(&mut body, "%p_c");
-    let mut operands = format!("{}, {}, {}, {}", d.list(), a.list(), b.list(), sum.list());
     if let Some((of_a, of_b)) = &scales {
         of_a.load(&mut body, "%p_scale_a");
         of_b.load(&mut body, "%p_scale_b");
-        // Byte 0 and thread 0 or 1 of each four: every lane holds what any selector could select.
-        operands.push_str(", %s0, {0, 0}, %t0, {0, 0}");
     }
-    steps.emit(&mut body, "", &format!("{} {operands};", instruction.text), "");
+    steps.emit(&mut body, "", &multiply(instruction, [&d, &a, &b, sum], scales.is_some()), "");
     d.store(&mut body, "%p_d");
     steps.store_cycles(&mut body);
     warp_loop_end(&mut body);

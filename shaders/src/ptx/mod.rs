@@ -3,7 +3,7 @@
 //! [`instructions`] is the table: the name of each instruction, the devices that have it, and the lowest `.version` and
 //! `.target` that it needs. [`kernel`] writes the kernel of one instruction, which computes batches of tiles; with
 //! [`Steps::Many`] it becomes a throughput kernel ([`throughput_loop`]), and [`product`] writes kernels that multiply
-//! whole matrices. [`scalar`] has the functions of the scalar units. [`layout`] packs operands as the kernels load
+//! whole matrices. [`screening`] writes kernels that reduce D to digests on each multiprocessor. [`scalar`] has the functions of the scalar units. [`layout`] packs operands as the kernels load
 //! them.
 //!
 //! Every kernel is `tiles(a, b, c, d, [scale_a, scale_b,] count)`: it computes `count` groups of tiles in a loop over
@@ -26,6 +26,7 @@ pub mod layout;
 mod mma;
 pub mod product;
 pub mod scalar;
+pub mod screening;
 mod shared_memory;
 mod tcgen05;
 mod text;

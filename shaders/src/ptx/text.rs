@@ -80,9 +80,9 @@ pub(super) fn registers_from(name: char, first: usize, count: usize) -> String {
 
 /// An operand in the registers of several threads.
 pub(super) struct Operand<'a> {
-    name: char,
+    pub(super) name: char,
     pub(super) layout: &'a Layout,
-    threads: usize,
+    pub(super) threads: usize,
 }
 
 impl<'a> Operand<'a> {
@@ -94,7 +94,7 @@ impl<'a> Operand<'a> {
         self.layout.registers(self.threads)
     }
 
-    fn bits(&self) -> usize {
+    pub(super) fn bits(&self) -> usize {
         self.layout.register_bytes() * 8
     }
 

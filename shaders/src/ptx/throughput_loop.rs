@@ -29,13 +29,8 @@ impl Steps {
 
     /// Writes the multiplication, or the loop around it: `begin` and `end` enclose a row of multiplications.
     pub(super) fn emit(self, body: &mut Body, begin: &str, multiply: &str, end: &str) {
-        let row = |body: &mut Body, count: usize| {
-            body.lines(begin);
-            (0..count).for_each(|_| body.lines(multiply));
-            body.lines(end);
-        };
         if self == Self::One {
-            return row(body, 1);
+            return row(body, [begin, multiply, end], 1);
         }
         body.lines(
             ".reg .b64 %wide_steps, %clock, %clock_after, %p_cycles;
@@ -44,33 +39,9 @@ impl Steps {
             ld.param.u64 %wide_steps, [steps];
             cvt.u32.u64 %rest, %wide_steps;",
         );
-        body.line(format!("shr.u32 %rounds, %rest, {};", UNROLLED.ilog2()));
-        body.line(format!("and.b32 %rest, %rest, {};", UNROLLED - 1));
-        body.lines(
-            "mov.u64 %clock, %clock64;
-            setp.eq.u32 %again, %rounds, 0;
-            @%again bra rest;",
-        );
-        body.label("round");
-        row(body, UNROLLED);
-        body.lines(
-            "sub.u32 %rounds, %rounds, 1;
-            setp.ne.u32 %again, %rounds, 0;
-            @%again bra round;",
-        );
-        body.label("rest");
-        body.lines(
-            "setp.eq.u32 %again, %rest, 0;
-            @%again bra done;",
-        );
-        body.label("one");
-        row(body, 1);
-        body.lines(
-            "sub.u32 %rest, %rest, 1;
-            setp.ne.u32 %again, %rest, 0;
-            @%again bra one;",
-        );
-        body.label("done");
+        split(body);
+        body.line("mov.u64 %clock, %clock64;");
+        repeat(body, [begin, multiply, end]);
     }
 
     /// Stores the cycles of the loop once its results are available.
@@ -90,6 +61,47 @@ impl Steps {
             @%is_first st.global.u64 [%p_cycles], %clock;",
         );
     }
+}
+
+/// Writes multiplications between `begin` and `end`.
+fn row(body: &mut Body, [begin, multiply, end]: [&str; 3], count: usize) {
+    body.lines(begin);
+    (0..count).for_each(|_| body.lines(multiply));
+    body.lines(end);
+}
+
+/// Splits the steps in `%rest` into `%rounds` of [`UNROLLED`], and the rest.
+pub(super) fn split(body: &mut Body) {
+    body.line(format!("shr.u32 %rounds, %rest, {};", UNROLLED.ilog2()));
+    body.line(format!("and.b32 %rest, %rest, {};", UNROLLED - 1));
+}
+
+/// Writes the loops over `%rounds`, then `%rest`.
+pub(super) fn repeat(body: &mut Body, parts: [&str; 3]) {
+    body.lines(
+        "setp.eq.u32 %again, %rounds, 0;
+        @%again bra rest;",
+    );
+    body.label("round");
+    row(body, parts, UNROLLED);
+    body.lines(
+        "sub.u32 %rounds, %rounds, 1;
+        setp.ne.u32 %again, %rounds, 0;
+        @%again bra round;",
+    );
+    body.label("rest");
+    body.lines(
+        "setp.eq.u32 %again, %rest, 0;
+        @%again bra done;",
+    );
+    body.label("one");
+    row(body, parts, 1);
+    body.lines(
+        "sub.u32 %rest, %rest, 1;
+        setp.ne.u32 %again, %rest, 0;
+        @%again bra one;",
+    );
+    body.label("done");
 }
 
 /// The target of [`fma`]: lower than that of any device with a matrix unit.

@@ -42,8 +42,9 @@ pub(super) fn instructions(table: &mut Vec<Instruction>) {
 pub(super) const GROUP_THREADS: usize = 128;
 
 /// Declares the registers of a warpgroup's kernel except its sums, advances the pointers to the thread's place, and
-/// sets the first group and the descriptors of A and B in shared memory.
-fn begin_loop(body: &mut Body, instruction: &Instruction, layouts: &Layouts) {
+/// sets the descriptors of A and B in shared memory. `lines` set `%group` and `%stride`, the first group and the
+/// distance to the next.
+pub(super) fn begin(body: &mut Body, instruction: &Instruction, layouts: &Layouts, lines: &str, pointers: &[&str]) {
     let (m, n, _) = instruction.id.shape.sizes();
     let (a_bytes, b_bytes) = (layouts.a.bytes(), layouts.b.bytes());
     body.line(format!(".shared .align 128 .b8 operands[{}];", a_bytes + b_bytes));
@@ -51,10 +52,11 @@ fn begin_loop(body: &mut Body, instruction: &Instruction, layouts: &Layouts) {
         ".reg .b64 %at, %p_a, %p_b, %p_c, %p_d, %of_a, %of_b, %wide;
         .reg .b32 %thread, %group, %stride, %count, %word, %shared_a, %shared_b, %own_a, %own_b;
         .reg .pred %more, %copies, %adds;
-        mov.u32 %thread, %tid.x;
-        mov.u32 %group, %ctaid.x;
-        mov.u32 %stride, %nctaid.x;
-        ld.param.u32 %count, [count];
+        mov.u32 %thread, %tid.x;",
+    );
+    body.lines(lines);
+    body.lines(
+        "ld.param.u32 %count, [count];
         mov.u32 %shared_a, operands;",
     );
     body.line(format!("add.u32 %shared_b, %shared_a, {a_bytes};"));
@@ -62,7 +64,7 @@ fn begin_loop(body: &mut Body, instruction: &Instruction, layouts: &Layouts) {
         "mad.lo.u32 %own_a, %thread, 4, %shared_a;
         mad.lo.u32 %own_b, %thread, 4, %shared_b;",
     );
-    for name in ["a", "b", "c", "d"] {
+    for name in pointers {
         pointer(body, name, "%thread", 4);
     }
     for (side, lines) in [('a', m), ('b', n)] {
@@ -72,11 +74,7 @@ fn begin_loop(body: &mut Body, instruction: &Instruction, layouts: &Layouts) {
         body.line("cvt.u64.u32 %wide, %word;");
         body.line(format!("or.b64 %of_{side}, %wide, {constant:#x};"));
     }
-    body.lines(
-        "setp.eq.u32 %adds, %thread, %thread;
-        setp.lt.u32 %more, %group, %count;
-        @!%more bra finish;",
-    );
+    body.line("setp.eq.u32 %adds, %thread, %thread;");
 }
 
 /// Continues with a warpgroup's next group, or ends.
@@ -102,7 +100,7 @@ pub(super) fn modifiers(id: &OperationId) -> &'static str {
 }
 
 /// A `wgmma` that adds to registers, with the instructions before and after it.
-fn multiply(instruction: &Instruction, sums: &str) -> [String; 3] {
+pub(super) fn multiply(instruction: &Instruction, sums: &str) -> [String; 3] {
     let modifiers = modifiers(&instruction.id);
     [
         "wgmma.fence.sync.aligned;".to_owned(),
@@ -111,20 +109,30 @@ fn multiply(instruction: &Instruction, sums: &str) -> [String; 3] {
     ]
 }
 
+/// Loads the operands of group `%group`: A and B to shared memory, C to the registers of D.
+pub(super) fn load(body: &mut Body, layouts: &Layouts, d: &Operand<'_>) {
+    copy_to_shared(body, &layouts.a, "%p_a", "%own_a", GROUP_THREADS);
+    copy_to_shared(body, &layouts.b, "%p_b", "%own_b", GROUP_THREADS);
+    d.load(body, "%p_c");
+    body.lines(
+        "fence.proxy.async.shared::cta;
+        bar.sync 0;",
+    );
+}
+
 /// Four warps per group: A and B in shared memory, one `wgmma.mma_async` that adds to the registers that held C.
 pub(super) fn kernel(instruction: &Instruction, layouts: &Layouts, target: Target, steps: Steps) -> Kernel {
     let d = Operand::new('d', &layouts.d, GROUP_THREADS);
     let mut body = Body::default();
     d.declare(&mut body);
-    begin_loop(&mut body, instruction, layouts);
-    body.label("next");
-    copy_to_shared(&mut body, &layouts.a, "%p_a", "%own_a", GROUP_THREADS);
-    copy_to_shared(&mut body, &layouts.b, "%p_b", "%own_b", GROUP_THREADS);
-    d.load(&mut body, "%p_c");
+    let across_grid = "mov.u32 %group, %ctaid.x;\nmov.u32 %stride, %nctaid.x;";
+    begin(&mut body, instruction, layouts, across_grid, &["a", "b", "c", "d"]);
     body.lines(
-        "fence.proxy.async.shared::cta;
-        bar.sync 0;",
+        "setp.lt.u32 %more, %group, %count;
+        @!%more bra finish;",
     );
+    body.label("next");
+    load(&mut body, layouts, &d);
     let [begin, multiply, end] = multiply(instruction, &d.list());
     steps.emit(&mut body, &begin, &multiply, &end);
     d.store(&mut body, "%p_d");

@@ -6,7 +6,7 @@ use mxprobe_api::{Format, ScalarFunction};
 use mxprobe_shaders::ptx::layout::Layouts;
 use mxprobe_shaders::ptx::product::{self, ProductKernels};
 use mxprobe_shaders::ptx::{
-    Capability, ENTRY, Instruction, Steps, Target, instructions, kernel, scalar, throughput_loop,
+    Capability, ENTRY, Instruction, Steps, Target, instructions, kernel, scalar, screening, throughput_loop,
 };
 
 use crate::{Files, add, compare};
@@ -65,6 +65,21 @@ fn throughput(files: &mut Files) {
     add(files, "throughput/fma.m1n1k1.f32.f32.f32.f32.ptx", throughput_loop::fma().text);
 }
 
+/// The screening kernel of an instruction of each kind, width of sums, with and without scales and a chain.
+fn screening_kernels(files: &mut Files) {
+    let mut seen = Vec::new();
+    for (instruction, target) in offered() {
+        let layouts = Layouts::new(&instruction);
+        let Some(kernel) = screening::kernel(&instruction, &layouts, target) else { continue };
+        let is_wide = instruction.id.d.bits() == 64;
+        let kind = (instruction.kind, layouts.scales.is_some(), screening::is_chained(&instruction), is_wide);
+        if !seen.contains(&kind) {
+            seen.push(kind);
+            add(files, &format!("screening/{}.ptx", instruction.id), kernel.text);
+        }
+    }
+}
+
 /// Whole matrices by an instruction of each kind, width of sums and, for `wgmma`, n: the largest and the smallest block
 /// of D.
 fn products(files: &mut Files) {
@@ -108,6 +123,7 @@ fn every_form_of_ptx_is_as_rendered() {
     tiles(&mut files);
     throughput(&mut files);
     products(&mut files);
+    screening_kernels(&mut files);
     scalars(&mut files);
     compare("ptx", &files);
 }

@@ -126,7 +126,7 @@ pub(super) fn injection(text: &str) -> Result<Injection, String> {
         match name.trim() {
             "bit" => (injection.bit, has_bit) = (small?, true),
             "lane" => injection.lane = Some(small?),
-            "core" => injection.unit = Some(small?),
+            "core" | "multiprocessor" => injection.unit = Some(small?),
             "exponent" => injection.exponent = Some(value),
             "every" if value > 0 => injection.every = value,
             _ => return Err(wrong()),

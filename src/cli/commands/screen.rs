@@ -14,10 +14,10 @@ use std::{
 use crate::{
     plain::counted,
     report::{
-        Health, Host, OperationRecord, Outcome as Ending, SCREEN_SCHEMA, ScreenReport, ScreenShard, ScreenedOperation,
-        Screens, Time, Tool,
+        DeviceRecord, Health, Host, OperationRecord, Outcome as Ending, SCREEN_SCHEMA, ScreenReport, ScreenShard,
+        ScreenedOperation, Screens, Time, Tool,
     },
-    screen::{self, Cache, Settings, screen_one},
+    screen::{self, Cache, Reference, Settings, screen_one},
 };
 use mxprobe_api::{Device, OperationId};
 use mxprobe_models::Model;
@@ -157,6 +157,26 @@ fn append(path: &Path, line: &str) -> Result<(), Failure> {
     written.map_err(|error| Failure::usage(format!("`{}` cannot be written: {error}", path.display())))
 }
 
+/// The model of each operation: `model` if there is one, else the shipped model that fits the device.
+fn references(model: Option<Model>, device: &DeviceRecord, asked: &[OperationRecord]) -> Vec<Option<Arc<Reference>>> {
+    let given = model.map(|model| Arc::new(Reference::new(model)));
+    let mut shipped: Vec<Arc<Reference>> = Vec::new();
+    let mut known = |operation: &OperationRecord| {
+        let model = screen::model_of(device, operation)?;
+        let is_same = |reference: &&Arc<Reference>| reference.model().name == model.name;
+        if let Some(reference) = shipped.iter().find(is_same) {
+            return Some(Arc::clone(reference));
+        }
+        shipped.push(Arc::new(Reference::new(model.clone())));
+        shipped.last().cloned()
+    };
+    let of = |operation: &OperationRecord| {
+        let reference = given.clone().or_else(|| known(operation))?;
+        reference.model().operations.contains_key(&operation.id).then_some(reference)
+    };
+    asked.iter().map(of).collect()
+}
+
 /// The settings of all devices.
 struct Context<'a> {
     arguments: &'a Screening,
@@ -175,15 +195,8 @@ impl Context<'_> {
         let Self { arguments, screen, model: named, node, shard, interrupt } = *self;
         let start = Instant::now();
         let limits = Limits::new(arguments.timeout, None, interrupt.clone());
-        let own = target.model()?;
-        let models: Vec<Option<Model>> = asked
-            .iter()
-            .map(|operation| {
-                let known = || own.clone().or_else(|| screen::model_of(&target.listed.device, operation).cloned());
-                let has = |model: &Model| model.operations.contains_key(&operation.id);
-                named.cloned().map_or_else(known, Some).filter(has)
-            })
-            .collect();
+        let own = named.cloned().map_or_else(|| target.model(), |named| Ok(Some(named)))?;
+        let models = references(own, &target.listed.device, asked);
         let ids: Vec<OperationId> = asked.iter().map(|operation| operation.id.clone()).collect();
         let mut report = ScreenReport {
             schema: SCREEN_SCHEMA.into(),
@@ -271,10 +284,10 @@ impl Share {
 }
 
 /// Operations, each with its model if one is known.
-type Known = Arc<[(OperationId, Option<Model>)]>;
+type Known = Arc<[(OperationId, Option<Arc<Reference>>)]>;
 
-fn of<'a>(known: &'a Known, id: &OperationId) -> Option<&'a Model> {
-    known.iter().find(|(known, _)| known == id)?.1.as_ref()
+fn of<'a>(known: &'a Known, id: &OperationId) -> Option<&'a Reference> {
+    known.iter().find(|(known, _)| known == id)?.1.as_deref()
 }
 
 struct Heard<'a> {
@@ -293,7 +306,7 @@ impl Listener<ScreenedOperation> for Heard<'_> {
     }
 
     fn missing(&mut self, id: &OperationId, ending: Ending, reason: &str) -> Result<(), Failure> {
-        let model = of(self.models, id).map(|model| model.name.clone());
+        let model = of(self.models, id).map(Reference::name);
         self.answered(ScreenedOperation::failed(id, model, each::unanswered(ending, reason)))
     }
 }

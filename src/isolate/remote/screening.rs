@@ -13,6 +13,10 @@ impl Screening for RemoteDevice {
         self.described.screening.clone().unwrap_or_default()
     }
 
+    fn steps(&self) -> u32 {
+        self.described.screening_steps
+    }
+
     fn screen(&self, operation: &Operation, drill: &Drill<'_>) -> Result<Vec<Screened>, Error> {
         let id = &operation.id;
         let message = Request::Screen(ScreenRecord::new(&self.link.device, id, drill));

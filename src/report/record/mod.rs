@@ -59,7 +59,7 @@ pub use report::{
 pub use request::Request;
 pub use screening::{
     Again, Health, SCREEN_SCHEMA, ScreenReport, ScreenShard, ScreenedOperation, ScreenedUnit, Tally, WrongRecord,
-    WrongWord, screen_schema,
+    WrongWord, screen_schema, unit_noun,
 };
 pub use summary::{AtOnce, BitsKept, Notable, Summary, SummaryRow, Unit};
 pub use throughput::{

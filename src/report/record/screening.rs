@@ -1,6 +1,9 @@
 //! The report of `screen`, one a device.
 
-use std::{collections::BTreeSet, fmt};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
 
 use mxprobe_api::{Injection, OperationId};
 use schemars::JsonSchema;
@@ -118,6 +121,28 @@ impl ScreenedOperation {
         Self { id: id.clone(), model, dots: 0, units: Vec::new(), wrong: None, failed: Some(why.into()) }
     }
 
+    /// Adds more results of the same operation, and their wrong bits.
+    #[must_use]
+    pub fn and(mut self, more: Self) -> Self {
+        for unit in more.units {
+            match self.units.iter_mut().find(|known| known.unit == unit.unit) {
+                Some(known) => {
+                    known.pinned &= unit.pinned;
+                    known.dots += unit.dots;
+                    known.wrong_blocks += unit.wrong_blocks;
+                    known.elapsed_ns += unit.elapsed_ns;
+                }
+                None => self.units.push(unit),
+            }
+        }
+        Self {
+            dots: self.dots + more.dots,
+            wrong: self.wrong.or(more.wrong),
+            failed: self.failed.or(more.failed),
+            ..self
+        }
+    }
+
     /// Returns what the operation says about the device; `None` without a model.
     #[must_use]
     pub fn health(&self) -> Option<Health> {
@@ -177,7 +202,7 @@ impl ScreenReport {
 /// The results of one unit.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ScreenedUnit {
-    /// The number of a logical processor; absent if units cannot be told apart.
+    /// The number of a logical processor or multiprocessor; absent if units cannot be told apart.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unit: Option<u32>,
     /// Whether it is certain that this unit computed the results.
@@ -201,6 +226,10 @@ pub struct WrongRecord {
     pub words: u64,
     /// Words that were compared.
     pub looked_at: u64,
+    /// The number of instructions before each compared word, D of one being C of the next; absent if each word is D of
+    /// one instruction.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steps: Option<u32>,
     /// Wrong words by unit.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub units: Vec<Tally>,
@@ -265,6 +294,12 @@ pub struct Again {
     pub wrong: u64,
     /// Whether all kept blocks had the same wrong bits in the same places.
     pub same_bits: bool,
+}
+
+/// The name of a unit of a device with these properties.
+#[must_use]
+pub fn unit_noun(properties: &BTreeMap<String, String>) -> &'static str {
+    if properties.contains_key("multiprocessors") { "multiprocessor" } else { "core" }
 }
 
 /// The JSON Schema of screens.

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     plain::counted,
-    report::record::{Health, ScreenReport, ScreenedOperation, Tally, WrongRecord},
+    report::record::{Health, ScreenReport, ScreenedOperation, Tally, WrongRecord, unit_noun},
 };
 
 /// Screens, one per device.
@@ -92,28 +92,29 @@ fn one(report: &ScreenReport) -> Vec<Block> {
     let number = |head: &str| Column { head: head.to_owned(), is_number: true, least: 0 };
     let text = |head: &str| Column { head: head.to_owned(), ..Column::default() };
     let columns = vec![text("operation"), text("model"), number("results"), number("a second a unit"), text("result")];
-    let rows = report.operations.iter().map(row).collect();
+    let noun = unit_noun(&report.device.properties);
+    let rows = report.operations.iter().map(|found| row(found, noun)).collect();
     blocks.push(Block::Inset(vec![Block::Table(Table { columns, rows, layout: Layout::Rows })]));
     let moved = |found: &&ScreenedOperation| found.units.iter().any(|unit| unit.unit.is_some() && !unit.pinned);
     if report.operations.iter().any(|found| moved(&found)) {
-        let words = "the system did not keep threads on their cores: a core that is named may be another one";
-        blocks.push(Block::Words(Tone::Warning, words.to_owned()));
+        let words = format!("work did not stay on its {noun}: a {noun} that is named may be another one");
+        blocks.push(Block::Words(Tone::Warning, words));
     }
     for found in &report.operations {
         if let Some(wrong) = &found.wrong {
             blocks.push(Block::Gap);
             blocks.extend(Block::titled(2, format!("{}: {}", found.id, wrong.place.join(", "))));
-            blocks.push(Block::Inset(map(wrong)));
+            blocks.push(Block::Inset(map(wrong, noun)));
         }
     }
     blocks
 }
 
-fn row(found: &ScreenedOperation) -> Row {
+fn row(found: &ScreenedOperation, noun: &str) -> Row {
     let (tone, result) = match found.health() {
         Some(Health::Wrong) => (Tone::Failure, found.wrong.as_ref().map(|wrong| wrong.place.join(", "))),
         Some(Health::Unknown) => (Tone::Failure, found.failed.clone()),
-        Some(Health::Healthy) => (Tone::Plain, Some(healthy(found))),
+        Some(Health::Healthy) => (Tone::Plain, Some(healthy(found, noun))),
         None => (Tone::Muted, found.failed.clone()),
     };
     let rate = rate(found).map(|rate| format!("{:.0} M", rate / 1e6)).unwrap_or_default();
@@ -127,10 +128,10 @@ fn row(found: &ScreenedOperation) -> Row {
     Row { tone, ..Row::plain(cells) }
 }
 
-fn healthy(found: &ScreenedOperation) -> String {
+fn healthy(found: &ScreenedOperation, noun: &str) -> String {
     match found.units.as_slice() {
         [unit] if unit.unit.is_none() => "right".to_owned(),
-        units => format!("right on {}", counted(units.len() as u64, "core")),
+        units => format!("right on {}", counted(units.len() as u64, noun)),
     }
 }
 
@@ -143,11 +144,15 @@ fn rate(found: &ScreenedOperation) -> Option<f64> {
 /// The maximum number of places that a terminal shows; the JSON has all.
 const SHOWN: usize = 16;
 
-fn map(wrong: &WrongRecord) -> Vec<Block> {
+fn map(wrong: &WrongRecord, noun: &str) -> Vec<Block> {
     let mut facts = vec![
         ("blocks".to_owned(), format!("{} with a wrong digest", wrong.blocks)),
         ("words".to_owned(), format!("{} wrong of {} that were looked at", wrong.words, wrong.looked_at)),
     ];
+    if let Some(steps) = wrong.steps {
+        let words = format!("words are the last of {steps} results, each of which the next instruction adds to");
+        facts.push(("chain".to_owned(), words));
+    }
     let mut tally = |name: &str, tallies: &[Tally]| {
         if tallies.is_empty() {
             return;
@@ -159,7 +164,7 @@ fn map(wrong: &WrongRecord) -> Vec<Block> {
         }
         facts.push((name.to_owned(), text));
     };
-    tally("by core", &wrong.units);
+    tally(&format!("by {noun}"), &wrong.units);
     tally("by lane", &wrong.lanes);
     tally("by tile", &wrong.tiles);
     tally("by bit", &wrong.bits);
@@ -173,7 +178,7 @@ fn map(wrong: &WrongRecord) -> Vec<Block> {
         let same = if again.same_bits { ", in the same bits" } else { "" };
         facts.push(("asked again".to_owned(), words + same));
     }
-    let head = ["core", "pass", "block", "tile", "row", "column", "lane", "expected", "got", "mask"];
+    let head = [noun, "pass", "block", "tile", "row", "column", "lane", "expected", "got", "mask"];
     let rows = wrong.first.iter().take(SHOWN).map(|word| {
         let place = [word.pass, word.block, word.tile, word.row, word.column, word.lane].map(|at| at.to_string());
         let unit = word.unit.map(|unit| unit.to_string()).unwrap_or_default();

@@ -82,7 +82,7 @@ impl Driver {
             Some(Fault::Mismatch) => return Err(Status::SYSTEM_DRIVER_MISMATCH),
             _ => {}
         }
-        let unit = Unit::new(settings.model.clone(), settings.fails(Fault::Layout));
+        let unit = Unit::new(settings.model.clone(), settings.fails(Fault::Layout), settings.flip);
         Ok(Self {
             settings,
             unit,
@@ -345,7 +345,18 @@ impl Driver {
             return Ok(());
         }
         let (plans, unit) = (&program.plans, &self.unit);
-        let launch = Launch { kernel, kernel_index, plans, unit, grid, block, dynamic_shared_bytes, parameters };
+        let multiprocessors = self.settings.multiprocessors.unsigned_abs();
+        let launch = Launch {
+            kernel,
+            kernel_index,
+            plans,
+            unit,
+            grid,
+            block,
+            multiprocessors,
+            dynamic_shared_bytes,
+            parameters,
+        };
         match machine::run(&launch, &mut self.memory) {
             Ok(cycles) => self.work(cycles),
             Err(trap) => {

@@ -22,6 +22,7 @@
 //! | `MXPROBE_FAKE_CAPABILITY` | the compute capability, such as `8.6`; that of the model if unset |
 //! | `MXPROBE_FAKE_DRIVER` | the version from `cuDriverGetVersion`, which limits the PTX version; `13000` if unset |
 //! | `MXPROBE_FAKE_MULTIPROCESSORS` | the number of multiprocessors of the device, 1 to 1024; 8 if unset |
+//! | `MXPROBE_FAKE_FLIP` | a bit that its matrix units invert, and in which results: `bit=3,lane=5,sm=2,exponent=130,every=1000000` |
 //! | `MXPROBE_FAKE_RECIPE` | a recipe's name or file, with `@CASE`: how its cuBLASLt computes; unset: by the model alone |
 //! | `MXPROBE_FAKE_FAULT` | one of the faults of [`Fault`] |
 //! | `MXPROBE_FAKE_AFTER` | launches that succeed before `device-lost` |

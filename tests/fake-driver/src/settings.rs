@@ -2,6 +2,7 @@
 
 use std::env;
 
+use mxprobe_api::Injection;
 use mxprobe_models::{Model, recipe::Recipe};
 
 use crate::status::Status;
@@ -124,6 +125,8 @@ pub struct Settings {
     pub only: Option<String>,
     /// The number of multiprocessors the device reports.
     pub multiprocessors: i32,
+    /// A fault of its matrix units: bits that are inverted in some results.
+    pub flip: Option<Injection>,
     /// The status that launch faults return.
     pub error: Status,
     /// How its machine code calls routines.
@@ -153,6 +156,7 @@ impl Settings {
             after: 0,
             only: None,
             multiprocessors: MULTIPROCESSORS,
+            flip: None,
             error: Status::LAUNCH_FAILED,
             linker: Linker::Assembler,
             jit: Jit::Any,
@@ -176,6 +180,8 @@ impl Settings {
             value.parse().ok().filter(|count| (1..=1024).contains(count))
         })?;
         set(&mut settings.after, "AFTER", "number of launches", |value| value.parse().ok())?;
+        let faults = "list such as bit=3,lane=5,sm=2,exponent=130,every=1000000";
+        set(&mut settings.flip, "FLIP", faults, |value| flip(value).map(Some))?;
         settings.only = read("ONLY");
         if let Some(text) = read("RECIPE") {
             let (name, case) = text.split_once('@').map_or((text.as_str(), None), |(name, case)| (name, Some(case)));
@@ -227,6 +233,23 @@ fn set<T>(to: &mut T, name: &str, form: &str, parse: impl Fn(&str) -> Option<T>)
     Ok(())
 }
 
+/// Reads which bit is inverted, and in which results.
+fn flip(text: &str) -> Option<Injection> {
+    let mut flip = Injection { bit: u32::MAX, ..Injection::default() };
+    for part in text.split(',') {
+        let (name, value) = part.split_once('=')?;
+        match name {
+            "bit" => flip.bit = value.parse().ok().filter(|bit| *bit < 64)?,
+            "lane" => flip.lane = Some(value.parse().ok()?),
+            "sm" => flip.unit = Some(value.parse().ok()?),
+            "exponent" => flip.exponent = Some(value.parse().ok()?),
+            "every" => flip.every = value.parse().ok()?,
+            _ => return None,
+        }
+    }
+    (flip.bit < 64).then_some(flip)
+}
+
 /// The compute capability in a fingerprint: 90 for `sm_90a`.
 fn capability_of(fingerprint: &str) -> Option<u32> {
     fingerprint.strip_prefix("sm_")?.trim_end_matches(['a', 'f']).parse().ok()
@@ -242,6 +265,15 @@ mod tests {
             assert_eq!(Settings::of_model(model).unwrap().capability, capability, "{model}");
         }
         assert_eq!(Settings::of_model("rtx5090@zero-exponent-mmasim-1").unwrap().capability, 120);
+    }
+
+    #[test]
+    fn a_fault_names_a_bit_and_perhaps_where_it_is_inverted() {
+        let bit = Injection { bit: 3, ..Injection::default() };
+        let placed = Injection { lane: Some(5), unit: Some(2), exponent: Some(130), every: 1_000_000, ..bit };
+        assert_eq!(flip("bit=3"), Some(bit));
+        assert_eq!(flip("bit=3,lane=5,sm=2,exponent=130,every=1000000"), Some(placed));
+        assert_eq!([flip("lane=5"), flip("bit=64"), flip("bit=3,core=1"), flip("")], [None; 4]);
     }
 
     #[test]

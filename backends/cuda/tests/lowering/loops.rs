@@ -17,7 +17,10 @@ const LOOKED_AT: [(u32, u32); 5] = [(7, 0), (8, 0), (9, 0), (10, 0), (12, 0)];
 
 /// Compares the instructions of kernels with a loop with those of the single-tile kernels: for each capability, one
 /// kernel for each family, n, D, width of A, and kind of scaling. Returns the number of kernels compared.
-fn beside_one_tile(kernels: fn(Capability) -> Vec<KernelText>, compare: impl Fn(&str, &Issued, &Issued)) -> usize {
+pub(super) fn beside_one_tile(
+    kernels: fn(Capability) -> Vec<KernelText>,
+    compare: impl Fn(&str, &Issued, &Issued),
+) -> usize {
     let folder = tempfile::tempdir().unwrap();
     let mut assembled = 0;
     for (major, minor) in LOOKED_AT {

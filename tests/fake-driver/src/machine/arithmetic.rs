@@ -30,6 +30,7 @@ pub(super) fn compute(alu: Alu, kind: Type, [a, b, c]: [u64; 3]) -> u64 {
         Alu::ShiftLeft | Alu::ShiftRight if b >= u64::from(kind.bits) => 0,
         Alu::ShiftLeft => a << b & mask,
         Alu::ShiftRight => a >> b,
+        Alu::FunnelLeft => ((b << 32 | a) << (c % 32) >> 32) & mask,
         Alu::Float(function, how) => float::compute(function, kind, [a, b, c], how),
     }
 }
@@ -92,6 +93,10 @@ mod tests {
         assert_eq!(compute(Alu::ShiftRight, of("s32"), [0x8000_0000, 40, 0]), 0xffff_ffff);
         assert_eq!(u32s(Alu::ShiftRight, 0x8000_0000, 31), 1);
         assert_eq!(compute(Alu::ShiftLeft, of("b32"), [1, 32, 0]), 0);
+        // The upper word, 0x89abcdef, takes the highest bits of the lower one in; amounts count modulo 32.
+        for (amount, wanted) in [(0, 0x89ab_cdef), (4, 0x9abc_def7), (36, 0x9abc_def7)] {
+            assert_eq!(compute(Alu::FunnelLeft, of("b32"), [0x7654_3210, 0x89ab_cdef, amount]), wanted);
+        }
         assert_eq!(compute(Alu::Divide, of("s32"), [0xffff_fff9, 2, 0]), 0xffff_fffd);
         assert_eq!(compute(Alu::Minimum, of("s32"), [0xffff_ffff, 1, 0]), 0xffff_ffff);
         assert_eq!(compute(Alu::Minimum, of("u32"), [0xffff_ffff, 1, 0]), 1);

@@ -57,6 +57,7 @@ impl Wave<'_> {
         let c = self.accumulator(multiply, first);
         let product = Product { a: &a, b: &b, c: &c, scale_a: &[], scale_b: &[] };
         let d = self.launch.unit.product(id, &product).map_err(|error| Trap::failure(step, error.to_string()))?;
+        let d = self.launch.unit.flipped(id, self.multiprocessor(first), d);
         let n = id.shape.n;
         let reads = self.read_by(multiply, first);
         let one = GroupResult { commit: None, registers: multiply.d.clone(), values: in_registers(&d, n, id.d), reads };

@@ -16,6 +16,7 @@ pub(crate) struct Launch<'a> {
     pub unit: &'a Unit,
     pub grid: [u32; 3],
     pub block: [u32; 3],
+    pub multiprocessors: u32,
     pub dynamic_shared_bytes: usize,
     pub parameters: Vec<u8>,
 }
@@ -35,6 +36,11 @@ impl Trap {
 }
 
 impl Launch<'_> {
+    /// The multiprocessor of a block: they take blocks in turn.
+    pub(super) fn multiprocessor(&self, block: usize) -> u32 {
+        block as u32 % self.multiprocessors
+    }
+
     pub(super) fn threads(&self) -> usize {
         self.block.iter().map(|size| *size as usize).product()
     }

@@ -1,6 +1,6 @@
 //! `mma` and `wmma.mma` of whole warps, with the scales of block-scaled ones.
 
-use mxprobe_api::TileBatch;
+use mxprobe_api::{Elements, TileBatch};
 
 use super::{launch::Trap, wave::Wave};
 use crate::ptx::{Multiply, Scales, Source, Step};
@@ -14,7 +14,14 @@ impl Wave<'_> {
             self.gather_scales(step, scales, &warps, &mut batch)?;
         }
         let d = self.launch.unit.compute(&plan.operation, &batch);
-        let d = d.map_err(|error| Trap::failure(step, error.to_string()))?;
+        let mut d = d.map_err(|error| Trap::failure(step, error.to_string()))?;
+        if self.launch.unit.flips() {
+            let (each, all): (_, Vec<u64>) = (d.len() / warps.len(), d.iter().collect());
+            let of_warp = |(warp, d): (&u32, &[u64])| {
+                self.launch.unit.flipped(&multiply.id, self.multiprocessor(*warp), d.to_vec())
+            };
+            d = Elements::from_bits(d.format(), warps.iter().zip(all.chunks(each)).flat_map(of_warp));
+        }
         plan.scatter(multiply, self, &warps, &d);
         Ok(())
     }

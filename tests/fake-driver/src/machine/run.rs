@@ -206,6 +206,12 @@ impl Wave<'_> {
             | Instruction::GroupWait(_) => self.group(step, lanes),
             Instruction::CopyAsync(copy) => self.copy_async(step, copy, lanes),
             Instruction::Tensor(tensor) => self.tensor(step, tensor, lanes),
+            Instruction::WarpBarrier => {
+                for first in self.together(step, lanes, 32)? {
+                    self.unsynchronised[first as usize..first as usize + 32].fill(false);
+                }
+                Ok(())
+            }
             Instruction::Nothing | Instruction::Branch { .. } | Instruction::Barrier | Instruction::Exit => Ok(()),
         }
     }

@@ -62,6 +62,7 @@ impl Wave<'_> {
         }
         let product = Product { a: &a, b: &b, c: &c, scale_a: &scale_a, scale_b: &scale_b };
         let d = self.launch.unit.product(id, &product).map_err(|error| Trap::failure(step, error.to_string()))?;
+        let d = self.launch.unit.flipped(id, self.multiprocessor(lane), d);
         self.tensors[block].under_way.push(UnderWay { barrier: None, asked: false, column: start, n, d });
         Ok(())
     }

@@ -1,6 +1,11 @@
 //! The matrix unit, which computes tile batches on a model.
 
-use mxprobe_api::{Device, Elements, Error, Format, Operation, OperationId, Shape, TileBatch};
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, PoisonError},
+};
+
+use mxprobe_api::{Device, Elements, Error, Format, Injection, Operation, OperationId, Shape, TileBatch};
 use mxprobe_models::Model;
 use mxprobe_sim::ModelDevice;
 
@@ -16,6 +21,16 @@ pub(crate) struct Unit {
     device: ModelDevice,
     /// Whether rows 2 and 3 of A are confused.
     wrong_layout: bool,
+    /// Bits inverted in results.
+    flip: Option<Flip>,
+}
+
+/// A fault of the units of some or all multiprocessors.
+#[derive(Debug)]
+struct Flip {
+    injection: Injection,
+    /// By multiprocessor, the number of results that met the fault's conditions.
+    met: Mutex<BTreeMap<u32, u64>>,
 }
 
 /// The operands of one product, as bits: A and its scales row by row, B and its scales column by column, C row by row.
@@ -28,8 +43,26 @@ pub(crate) struct Product<'a> {
 }
 
 impl Unit {
-    pub(crate) fn new(model: Model, wrong_layout: bool) -> Self {
-        Self { device: ModelDevice::new(model), wrong_layout }
+    pub(crate) fn new(model: Model, wrong_layout: bool, flip: Option<Injection>) -> Self {
+        let flip = flip.map(|injection| Flip { injection, met: Mutex::default() });
+        Self { device: ModelDevice::new(model), wrong_layout, flip }
+    }
+
+    /// Whether some results are wrong.
+    pub(crate) fn flips(&self) -> bool {
+        self.flip.is_some()
+    }
+
+    /// Inverts bits of D that a multiprocessor computed, as the unit is set to.
+    pub(crate) fn flipped(&self, id: &OperationId, multiprocessor: u32, d: Vec<u64>) -> Vec<u64> {
+        let Some(Flip { injection, met }) = &self.flip else { return d };
+        if injection.bit >= id.d.bits() {
+            return d;
+        }
+        let mut d = Elements::from_bits(id.d, d);
+        let mut met = met.lock().unwrap_or_else(PoisonError::into_inner);
+        injection.apply(id, Some(multiprocessor), met.entry(multiprocessor).or_default(), &mut d);
+        d.iter().collect()
     }
 
     /// The model's operation, or a smaller one that computes it piece by piece.

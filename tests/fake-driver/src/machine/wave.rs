@@ -132,8 +132,14 @@ impl<'a> Wave<'a> {
             Special::Threads(axis) => u64::from(self.launch.block[axis]),
             Special::Block(axis) => place(block, self.launch.grid, axis),
             Special::Blocks(axis) => u64::from(self.launch.grid[axis]),
+            Special::Multiprocessor => u64::from(self.multiprocessor(lane)),
             Special::Clock => self.clock,
         }
+    }
+
+    /// The multiprocessor of a lane.
+    pub(super) fn multiprocessor(&self, lane: u32) -> u32 {
+        self.launch.multiprocessor(self.first_block + lane as usize / self.block_lanes)
     }
 
     /// The first lanes of the groups of `size` lanes that execute a step together.

@@ -94,9 +94,11 @@ impl Decoder<'_> {
             "xor" => self.logic(Alu::Xor),
             "shl" => self.shift(Alu::ShiftLeft),
             "shr" => self.shift(Alu::ShiftRight),
+            "shf" => self.funnel(),
             "setp" => self.compare(),
             "cvt" => self.convert(),
             "bra" => self.branch(),
+            "bar" if self.statement.has("warp") => self.warp_barrier(),
             "bar" | "barrier" => self.barrier(),
             "ret" | "exit" => self.operands(0).map(|_| Instruction::Exit),
             "membar" => Ok(Instruction::Nothing),
@@ -119,6 +121,15 @@ impl Decoder<'_> {
         let label = self.word(&self.operands(1)?[0])?;
         let target = self.names.labels.get(label).ok_or_else(|| self.fault(format!("Unknown symbol '{label}'")))?;
         Ok(Instruction::Branch { target: *target })
+    }
+
+    /// Reads `bar.warp.sync` of all threads of a warp.
+    fn warp_barrier(&self) -> Result<Instruction, Fault> {
+        self.only(&["warp", "sync"])?;
+        if constant(self.word(&self.operands(1)?[0])?, Type::U32) != Some(u64::from(u32::MAX)) {
+            return Err(self.fault("only whole warps are synchronised by the fake driver"));
+        }
+        Ok(Instruction::WarpBarrier)
     }
 
     fn barrier(&self) -> Result<Instruction, Fault> {

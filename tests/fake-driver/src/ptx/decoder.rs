@@ -132,8 +132,10 @@ impl Decoder<'_> {
 }
 
 fn special(word: &str) -> Option<Special> {
-    if word == "%clock64" {
-        return Some(Special::Clock);
+    match word {
+        "%clock64" => return Some(Special::Clock),
+        "%smid" => return Some(Special::Multiprocessor),
+        _ => {}
     }
     let (name, axis) = word.strip_prefix('%')?.split_once('.')?;
     let axis = ["x", "y", "z"].iter().position(|one| *one == axis)?;

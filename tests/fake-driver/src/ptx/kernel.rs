@@ -64,6 +64,8 @@ pub(crate) enum Alu {
     Xor,
     ShiftLeft,
     ShiftRight,
+    /// `shf.l.wrap`: the upper word of both shifted left.
+    FunnelLeft,
     Float(Function, Rounded),
 }
 
@@ -185,6 +187,8 @@ pub(crate) enum Instruction {
         target: usize,
     },
     Barrier,
+    /// `bar.warp.sync`.
+    WarpBarrier,
     Exit,
     /// A fence that needs no work, since the interpreter orders memory anyway.
     Nothing,

@@ -55,6 +55,15 @@ impl Decoder<'_> {
         self.compute_from(alu, kind, &[kind, Type::U32])
     }
 
+    /// Reads `shf.l.wrap.b32`.
+    pub(super) fn funnel(&self) -> Result<Instruction, Fault> {
+        self.only(&["l", "wrap"])?;
+        if !self.statement.opcode[1..].starts_with(&["l".into(), "wrap".into()]) || self.kind()? != Type::B32 {
+            return Err(self.unknown());
+        }
+        self.compute_from(Alu::FunnelLeft, Type::B32, &[Type::B32, Type::B32, Type::U32])
+    }
+
     pub(super) fn product(&self) -> Result<Instruction, Fault> {
         self.only(&["lo", "wide"])?;
         let kind = self.kind()?;

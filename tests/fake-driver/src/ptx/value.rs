@@ -86,6 +86,8 @@ pub(crate) enum Special {
     Threads(usize),
     Block(usize),
     Blocks(usize),
+    /// `%smid`.
+    Multiprocessor,
     Clock,
 }
 
