@@ -6,8 +6,9 @@ use std::sync::{
 };
 
 use mxprobe_api::{
-    Code, Device, DeviceInfo, DotOperands, Drill, Elements, Error, FreeOperation, GemmOperands, Matrices, Operation,
-    OperationSet, Refusal, Scalars, Screened, Screening, TileBatch, Timing,
+    Code, Device, DeviceInfo, DotOperands, Drill, Elements, Error, Flags, FreeOperation, GemmOperands, Library, Load,
+    Matrices, Operation, OperationSet, Refusal, Scalar, ScalarFunction, Scalars, Screened, Screening, StatusFlags,
+    TileBatch, Timed, Timing, flags_of, scalars_of,
 };
 
 /// A device whose computations all fail once the flag is set, so that a thread that nobody waits for ends.
@@ -49,11 +50,11 @@ impl Device for Stoppable {
     }
 
     fn scalars(&self) -> Option<&dyn Scalars> {
-        self.device.scalars()
+        self.device.scalars().map(|_| self as &dyn Scalars)
     }
 
     fn timing(&self) -> Option<&dyn Timing> {
-        self.device.timing()
+        self.device.timing().map(|_| self as &dyn Timing)
     }
 
     fn screening(&self) -> Option<&dyn Screening> {
@@ -85,6 +86,54 @@ impl Matrices for Stoppable {
     }
 }
 
+impl Scalars for Stoppable {
+    fn members(&self) -> &[Scalar] {
+        scalars_of(&*self.device)
+    }
+
+    fn call(&self, scalar: &Scalar, function: ScalarFunction, operands: &Elements) -> Result<Elements, Error> {
+        self.check()?;
+        let without = || Error::unsupported("the device has no scalar arithmetic");
+        self.device.scalars().ok_or_else(without)?.call(scalar, function, operands)
+    }
+
+    fn flags(&self) -> Option<&dyn StatusFlags> {
+        flags_of(&*self.device).map(|_| self as &dyn StatusFlags)
+    }
+}
+
+impl StatusFlags for Stoppable {
+    fn call_with_flags(
+        &self,
+        scalar: &Scalar,
+        function: ScalarFunction,
+        operands: &Elements,
+    ) -> Result<(Elements, Vec<Flags>), Error> {
+        self.check()?;
+        let without = || Error::unsupported("the device has no status flags");
+        flags_of(&*self.device).ok_or_else(without)?.call_with_flags(scalar, function, operands)
+    }
+}
+
+impl Timing for Stoppable {
+    fn yardsticks(&self) -> &[Operation] {
+        self.device.timing().map_or(&[], |timing| timing.yardsticks())
+    }
+
+    fn time(&self, operation: &Operation, load: &Load<'_>) -> Result<Timed, Error> {
+        self.check()?;
+        self.device.timing().ok_or_else(without_clock)?.time(operation, load)
+    }
+
+    fn library(&self) -> Result<Box<dyn Library>, Error> {
+        self.device.timing().ok_or_else(without_clock)?.library()
+    }
+}
+
+fn without_clock() -> Error {
+    Error::unsupported("the device has no clock")
+}
+
 impl Screening for Stoppable {
     fn units(&self) -> Vec<u32> {
         self.device.screening().map(Screening::units).unwrap_or_default()
@@ -112,7 +161,17 @@ mod tests {
         assert_eq!(mxprobe_conformance::dropped(&device), <[&str; 0]>::default());
         stopped.store(true, Ordering::Relaxed);
         let dropped = mxprobe_conformance::dropped(&device);
-        assert!(dropped.contains(&"execute") && dropped.contains(&"Matrices::multiply"), "{dropped:?}");
-        assert!(!dropped.contains(&"operations"), "{dropped:?}");
+        for computes in [
+            "execute",
+            "Matrices::multiply",
+            "Matrices::dots",
+            "Scalars::call",
+            "StatusFlags::call_with_flags",
+            "Timing::time",
+            "Screening::screen",
+        ] {
+            assert!(dropped.contains(&computes), "{computes} goes on; {dropped:?}");
+        }
+        assert!(!dropped.contains(&"operations") && !dropped.contains(&"Scalars::members"), "{dropped:?}");
     }
 }
