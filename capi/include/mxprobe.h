@@ -37,7 +37,7 @@ typedef struct mxprobe_operation {
     char id[128];
 } mxprobe_operation;
 
-/* The version of the library: "0.1.0". */
+/* The version of the library: "0.2.0". */
 const char *mxprobe_version(void);
 
 /*

@@ -65,7 +65,7 @@ fn backends() -> Vec<String> {
     built.into_iter().filter(|(_, is_built)| *is_built).map(|(name, _)| name.to_owned()).collect()
 }
 
-/// Returns the version, and the commit it was built from if that is known: `0.1.0 (189a911d2c3b, with local changes)`.
+/// Returns the version, and the commit it was built from if that is known: `0.2.0 (189a911d2c3b, with local changes)`.
 #[must_use]
 pub fn build_version() -> String {
     let tool = Tool::this(Vec::new());
