@@ -247,6 +247,31 @@ fn a_product_alone_next_to_a_group_has_an_addition_of_its_own() {
 }
 
 #[test]
+fn pairs_in_a_chain_are_found_by_exchanges_if_ones_complement_hides_the_order() {
+    recovered("pairs-at-each-step-in-ones-complement");
+}
+
+#[test]
+fn uneven_residues_are_found_by_exchanges() {
+    recovered("residues-of-three-products");
+}
+
+#[test]
+fn an_addition_whose_terms_all_pass_others_alone_is_told_by_short_terms() {
+    recovered("c-cut-like-the-sum-of-the-products");
+}
+
+#[test]
+fn two_adders_that_differ_by_chance_are_united() {
+    recovered("every-sum-flushes-and-ends-at-plus-zero");
+}
+
+#[test]
+fn a_cut_far_below_a_sum_is_told_from_an_exact_one() {
+    recovered("a-sum-cut-41-bits-below-its-product");
+}
+
+#[test]
 fn every_unit_that_is_drawn_is_a_model() {
     for index in 0..2_000 {
         drawn(7, index).model();

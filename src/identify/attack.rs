@@ -89,7 +89,12 @@ impl Search<'_, '_> {
         while now.explained == self.experiments.dots.len() {
             let over = self.experiments.rounds >= self.effort.rounds || quiet == drawn + AGAINST_RIVALS;
             if over || quiet >= drawn {
+                let adders = now.hypothesis.merged().adders.len();
                 now.hypothesis = simplify::simplify(&mut self.experiments, &now.hypothesis);
+                // Few dots tell adders apart that share most values, so a model with fewer of them is attacked again.
+                if now.hypothesis.adders.len() < adders && !over {
+                    quiet = drawn - 1;
+                }
             }
             let seed = seed_of(self.effort.seed, 100 + self.experiments.rounds as u64);
             let dots = match quiet {

@@ -73,6 +73,8 @@ fn subnormal(id: &OperationId, dot: &Dot) -> Operands {
 /// dots.
 const PER_CANDIDATE: u64 = 100;
 const EXACT: u64 = 30;
+/// How many terms one of f64 counts for.
+const WIDE: u64 = 2;
 
 /// Number of products in a dot above which fewer dots are drawn.
 const LONG: usize = 32;
@@ -130,7 +132,7 @@ impl<'a, 's> Experiments<'a, 's> {
 
     /// Records that a candidate was evaluated on `dots` dots, `exact` of which took the exact evaluator.
     pub(super) fn spend(&mut self, dots: usize, exact: usize) {
-        let terms = self.subject.k() as u64 + 4;
+        let terms = (self.subject.k() as u64 + 4) * if self.subject.id().d.bits() > 32 { WIDE } else { 1 };
         self.spent += PER_CANDIDATE + (dots as u64 + EXACT * exact as u64) * terms;
     }
 

@@ -336,24 +336,25 @@ impl Expression {
     }
 
     /// Returns the mask of [`Expression::busy`] with the adders that a single term passes if an adder of a narrow
-    /// format may change it, which `long` says of each leaf.
-    pub(super) fn touched(&self, dot: &Dot, long: &dyn Fn(Leaf) -> bool) -> u128 {
-        self.touched_below(dot, long).1
+    /// format may change it, which `long` says of each leaf. Unless `alone` is set, the same holds for adders of one
+    /// argument.
+    pub(super) fn touched(&self, dot: &Dot, long: &dyn Fn(Leaf) -> bool, alone: bool) -> u128 {
+        self.touched_below(dot, long, alone).1
     }
 
     /// Returns whether a narrow format may change a term below (`None` if all are zero), and the mask of the adders
     /// that touch any.
-    fn touched_below(&self, dot: &Dot, long: &dyn Fn(Leaf) -> bool) -> (Option<bool>, u128) {
+    fn touched_below(&self, dot: &Dot, long: &dyn Fn(Leaf) -> bool, alone: bool) -> (Option<bool>, u128) {
         let leaf = |leaf: Leaf, any: bool| (any.then(|| long(leaf)), 0);
         match self {
             Self::C => leaf(Leaf::C, dot.c != 0),
             Self::Zero => (None, 0),
             Self::Product(k) => leaf(Leaf::Product(*k), dot.a[*k] != 0 && dot.b[*k] != 0),
             Self::Add(adder, arguments) => {
-                let below: Vec<_> = arguments.iter().map(|argument| argument.touched_below(dot, long)).collect();
+                let below: Vec<_> = arguments.iter().map(|argument| argument.touched_below(dot, long, alone)).collect();
                 let terms: Vec<bool> = below.iter().filter_map(|(term, _)| *term).collect();
                 let is_long = terms.iter().any(|long| *long);
-                let touches = terms.len() > 1 || terms.len() == 1 && (is_long || is_one(arguments));
+                let touches = terms.len() > 1 || terms.len() == 1 && (is_long || alone && is_one(arguments));
                 let own = if touches { 1u128 << (*adder).min(127) } else { 0 };
                 ((!terms.is_empty()).then_some(is_long), below.iter().fold(own, |mask, (_, other)| mask | other))
             }

@@ -18,7 +18,7 @@ use super::{
 };
 
 /// Minimum and maximum number of dots from which one addition is inferred.
-const TELLING: usize = 12;
+pub(super) const TELLING: usize = 12;
 const TOLD_BY: usize = 700;
 /// Number of dots on which every possible adder is tried first.
 const FIRST: usize = 40;

@@ -87,7 +87,7 @@ impl Place {
 }
 
 /// Sets a leaf to ±significand·2^exponent, limited to what the leaf holds; `long` fills the bits of the significand.
-fn put(
+pub(super) fn put(
     subject: &Subject<'_>,
     dot: &mut Dot,
     leaf: Leaf,
@@ -227,7 +227,7 @@ fn joined(subject: &Subject<'_>, place: &Place, parts: &[Vec<Leaf>], turn: usize
 }
 
 /// Returns the dot with the negation of one leaf's value at another leaf, if that can hold it.
-fn negated_into(subject: &Subject<'_>, dot: &Dot, from: Leaf, to: Leaf) -> Dot {
+pub(super) fn negated_into(subject: &Subject<'_>, dot: &Dot, from: Leaf, to: Leaf) -> Dot {
     use crate::probes::Number;
     let id = subject.id();
     let value = match from {

@@ -7,6 +7,7 @@
 //! such, never fitted.
 
 mod attack;
+mod bend;
 mod beside;
 mod blocks;
 mod climb;
@@ -42,8 +43,11 @@ mod search;
 mod shapes;
 mod simplify;
 mod skeleton;
+mod symmetric;
+mod thresholds;
 mod tiles;
 mod trees;
+mod united;
 mod verify;
 mod words;
 mod wrapped;

@@ -7,8 +7,9 @@ use crate::{dots::Dot, probes::Leaf};
 /// Exponents of terms at which no intermediate format underflows or overflows, unless it is very narrow.
 pub(super) const MODERATE: std::ops::RangeInclusive<i32> = -14..=13;
 
-/// Significand bits that every intermediate format holds.
+/// Significand bits that every intermediate format holds, and those that hardly any addition cuts from a single term.
 const SHORT: u32 = 8;
+const VERY_SHORT: u32 = 5;
 
 /// Returns the exponent of a normal value and its significand without trailing zeros, `None` for a zero, and `Err` for
 /// anything else.
@@ -40,6 +41,16 @@ pub(super) fn is_moderate(id: &OperationId, dot: &Dot) -> bool {
 
 /// Returns whether an intermediate format may change this term of a dot.
 pub(super) fn is_long(id: &OperationId, dot: &Dot, leaf: Leaf) -> bool {
-    let fits = |(at, odd): (i32, u128)| MODERATE.contains(&at) && odd >> SHORT == 0;
+    has_more_bits(id, dot, leaf, SHORT)
+}
+
+/// Returns whether an addition of few bits may change this term of a dot.
+pub(super) fn is_longer_than_few_bits(id: &OperationId, dot: &Dot, leaf: Leaf) -> bool {
+    has_more_bits(id, dot, leaf, VERY_SHORT)
+}
+
+/// Returns whether a term of a dot has more significand bits than these, or an exponent outside of [`MODERATE`].
+fn has_more_bits(id: &OperationId, dot: &Dot, leaf: Leaf, bits: u32) -> bool {
+    let fits = |(at, odd): (i32, u128)| MODERATE.contains(&at) && odd >> bits == 0;
     !term(id, dot, leaf).is_ok_and(|term| term.is_none_or(fits))
 }

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use mxprobe_api::Format;
+use mxprobe_api::{Format, Rounding};
 use mxprobe_models::{Adder, Below, Class, Exponent, Flush, GridRule, NanRules, Output, Parameter, Setting};
 
 use super::{
@@ -28,6 +28,8 @@ pub(super) enum Move {
     /// Passes the sum of an adder on unrounded. If `leading` is set, all terms are then aligned by their leading bits,
     /// so that an adder that rounds to many bits gives the same numbers as this, but another NaN.
     HandedOn { adder: usize, leading: bool },
+    /// Gives two adders the same values.
+    Same { one: usize, other: usize, both: Box<Adder> },
     /// Gives both adders the grid of the first and the result of the second.
     Unified { grid: usize, result: usize },
 }
@@ -50,6 +52,9 @@ pub(super) enum Change {
     Set(Vec<(&'static Parameter<Adder>, Setting)>),
     /// Puts an intermediate result in this format.
     Format(Format),
+    /// Puts an intermediate result in this format, rounded so. If few bits are left, the rounding shows only where the
+    /// format overflows.
+    Into(Format, Rounding),
     /// Replaces the rules for NaN.
     Nan(NanRules),
     /// Makes the grid `wider` by this many fraction bits and cuts `cut` bits from values, which are left out below the
@@ -89,6 +94,11 @@ impl Move {
                 }
                 let adder = &mut changed.adders[*adder];
                 (adder.output, adder.nan) = (Output::Wide, NanRules::default());
+            }
+            Self::Same { one, other, both } => {
+                for at in [*one, *other] {
+                    changed.adders[at] = Adder { name: to.adders[at].name.clone(), ..(**both).clone() };
+                }
             }
             Self::Unified { grid, result } => {
                 let both = Adder {
@@ -134,6 +144,14 @@ impl Change {
             Self::Format(format) => {
                 if let Some(changed) = in_format(adder, *format) {
                     *adder = changed;
+                }
+            }
+            Self::Into(format, by) => {
+                if let Some(changed) = in_format(adder, *format) {
+                    *adder = changed;
+                    if let Output::Float { rounding, .. } = &mut adder.output {
+                        *rounding = *by;
+                    }
                 }
             }
             Self::Nan(rules) => adder.nan = rules.clone(),

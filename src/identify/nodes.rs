@@ -13,9 +13,9 @@ use mxprobe_models::{Adder, Flush, NanRules, Output};
 use super::{
     experiments::Experiments,
     expression::Expression,
-    fit::Fit,
+    fit::{Fit, TELLING},
     hypothesis::{Hypothesis, float},
-    moderate::{is_long, is_moderate},
+    moderate::{is_long, is_longer_than_few_bits, is_moderate},
     nan,
     skeleton::Role,
 };
@@ -54,10 +54,16 @@ pub(super) fn by_nodes(experiments: &mut Experiments<'_, '_>, tree: &Expression,
     let rounding = Adder::exact("neutral", output, nan::seen(experiments, format));
     let busy: Vec<u128> = experiments.dots.iter().map(|dot| tree.busy(dot)).collect();
     let touched: Vec<u128> =
-        experiments.dots.iter().map(|dot| tree.touched(dot, &|leaf| is_long(id, dot, leaf))).collect();
+        experiments.dots.iter().map(|dot| tree.touched(dot, &|leaf| is_long(id, dot, leaf), true)).collect();
+    let unary = tree.of_one_argument();
+    let changed: Vec<u128> = if unary.is_empty() {
+        Vec::new()
+    } else {
+        let long = |dot, leaf| is_longer_than_few_bits(id, dot, leaf);
+        experiments.dots.iter().map(|dot| tree.touched(dot, &|leaf| long(dot, leaf), false)).collect()
+    };
     let moderate: Rc<[bool]> = experiments.dots.iter().map(|dot| is_moderate(id, dot)).collect();
-    let given =
-        Given { unary: tree.of_one_argument(), count, busy, touched, moderate, plain: rounding.clone(), bits, tree };
+    let given = Given { unary, count, busy, touched, changed, moderate, plain: rounding.clone(), bits, tree };
     if count == 1 {
         given.told(experiments, Start { neutral: None, sure: false, exactly: false }, &mut told);
         return told;
@@ -115,6 +121,9 @@ struct Given {
     /// through which a single term passes that they may change (`touched`).
     busy: Vec<u128>,
     touched: Vec<u128>,
+    /// The same mask with the additions of one argument only if they may change it; empty if there are none. Without
+    /// it, no dot would show an addition all of whose terms pass one of those.
+    changed: Vec<u128>,
     moderate: Rc<[bool]>,
     plain: Adder,
     bits: u32,
@@ -146,7 +155,10 @@ impl Given {
                 (0..masks.len()).filter(|at| masks[*at] & !known == 0 && masks[*at] >> node & 1 == 1).collect()
             };
             let sure = if start.sure { about(&self.touched) } else { Vec::new() };
-            let which = if sure.len() < ENOUGH { about(&self.busy) } else { sure };
+            let mut which = if sure.len() < ENOUGH { about(&self.busy) } else { sure };
+            if which.len() < TELLING {
+                which = about(&self.changed);
+            }
             let role = match (node, self.unary.contains(&node)) {
                 (0, _) => Role::Root,
                 (_, true) => Role::Product,

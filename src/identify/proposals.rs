@@ -13,6 +13,7 @@ use super::{
     moves::{Change, Move},
     nan,
     skeleton::Role,
+    united::combined,
 };
 
 /// The most fraction bits of a grid: terms of all but the widest formats are closer together.
@@ -48,6 +49,12 @@ pub(super) fn all(experiments: &Experiments<'_, '_>, hypothesis: &Hypothesis) ->
         moves.extend(orders.map(|order| Move::Turned(at, order)));
         let others = hypothesis.skeleton.beside_c(at).min(MIDDLES);
         moves.extend((1..others).map(|others| Move::Turned(at, Order::CAfter(others))));
+    }
+    for one in 0..hypothesis.adders.len() {
+        for other in one + 1..hypothesis.adders.len() {
+            let combined = combined(&hypothesis.adders[one], &hypothesis.adders[other]);
+            moves.extend(combined.into_iter().map(|both| Move::Same { one, other, both: Box::new(both) }));
+        }
     }
     let products = hypothesis.skeleton.joining_one();
     // All of them come first: of changes that explain equally many dots the first is taken, and units treat products
@@ -88,6 +95,9 @@ pub(super) fn of_adder(experiments: &Experiments<'_, '_>, hypothesis: &Hypothesi
     // Whether a group of few bits passes its sum on or rounds it to a wide format shows only in its NaN.
     if hypothesis.skeleton.roles[at] != Role::Root {
         changes.extend(ON_THE_WAY.map(Change::Format));
+        changes.extend(
+            ON_THE_WAY.into_iter().flat_map(|format| Rounding::values().map(move |by| Change::Into(format, by))),
+        );
     }
     // An intermediate addition may take the parameters of any adder, whether that rounds or passes its sum on.
     let is_alike = |other: usize| {

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, HashSet};
 
 use mxprobe_api::{FloatEncoding, Format, Overflow, Rounding, Subnormals};
-use mxprobe_models::{Adder, Flush, GridRule, IgnoredValues, Output, PARAMETERS, Parameter, RULE, Setting, Turn};
+use mxprobe_models::{
+    Adder, Below, Exponent, Flush, GridRule, IgnoredValues, Output, PARAMETERS, Parameter, RULE, Setting, Turn,
+};
 
 use super::{
     experiments::{Experiments, fewer},
@@ -13,6 +15,7 @@ use super::{
     pool::Pool,
     scored::{explained, modelled},
     skeleton::Role,
+    thresholds::{self, Threshold},
 };
 use crate::{
     dots::{Dot, Random, Sparse, draw, seed_of},
@@ -152,24 +155,12 @@ fn neighbours(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis, ra
         };
         Some(Rival { hypothesis: change.apply(hypothesis)?, floor: None, product, adder })
     });
-    of_moves.chain(limits(hypothesis)).chain(floors(experiments, hypothesis)).collect()
-}
-
-/// Returns the rivals in which an adder that leaves out small values has the next limits, or the next widths with the
-/// same limit.
-fn limits(hypothesis: &Hypothesis) -> Vec<Rival> {
-    let mut found = Vec::new();
-    for (at, adder) in hypothesis.adders.iter().enumerate() {
-        let Some(ignored) = adder.ignored_values else { continue };
-        for (wider, further) in [(0, -1), (0, 1), (-1, 1), (1, -1), (3, -3)] {
-            let mut changed = hypothesis.clone();
-            changed.adders[at].grid.iter_mut().for_each(|rule| rule.fraction_bits += wider);
-            changed.adders[at].ignored_values =
-                Some(IgnoredValues { below_bits: ignored.below_bits + further, ..ignored });
-            found.push(Rival { hypothesis: changed, floor: None, product: None, adder: Some(at) });
-        }
-    }
-    found
+    let of_moves: Vec<Rival> = of_moves.collect();
+    let of_thresholds = thresholds::all(experiments, hypothesis).into_iter().map(|threshold| {
+        let Threshold { hypothesis, floor, adder } = threshold;
+        Rival { hypothesis, floor, product: None, adder: Some(adder) }
+    });
+    of_moves.into_iter().chain(of_thresholds).collect()
 }
 
 /// Adds changes of each rule of a grid to the nearest values, and of the width of the grid.
@@ -188,37 +179,6 @@ fn of_grid(adder: &Adder, changes: &mut Vec<Change>) {
     }
     changes.extend([-1, 1].map(Change::Widen));
     changes.extend([1, 2].map(Change::CutLater));
-}
-
-/// Returns the rivals in which a rule has no floor, the next lower one, or one of the four highest that explain every
-/// dot so far.
-fn floors(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis) -> Vec<Rival> {
-    let id = experiments.subject.id();
-    let Some(least) = id.d.as_float().map(FloatEncoding::min_exponent) else { return Vec::new() };
-    let all: Vec<usize> = (0..experiments.dots.len()).collect();
-    let mut found = Vec::new();
-    for (at, adder) in hypothesis.adders.iter().enumerate() {
-        for (rule, now) in adder.grid.iter().map(|rule| rule.exponent_floor).enumerate() {
-            let with = |floor: Option<i32>| {
-                let mut changed = hypothesis.clone();
-                changed.adders[at].grid[rule].exponent_floor = floor;
-                Rival { hypothesis: changed, floor: floor.or(now), product: None, adder: Some(at) }
-            };
-            // Low floors change no result so far, and higher ones do: a binary search finds the highest that does not.
-            let (mut good, mut bad) = (now.unwrap_or(least - 80), least + 40);
-            while bad - good > 1 {
-                let middle = i32::midpoint(good, bad);
-                let fits = explained(experiments, &with(Some(middle)).hypothesis, &all, 0).is_some();
-                if fits { good = middle } else { bad = middle }
-            }
-            let highest = (0..4).map(|lower| good - lower).filter(|floor| Some(*floor) != now);
-            found.extend(highest.map(|floor| with(Some(floor))));
-            if let Some(floor) = now {
-                found.extend([with(Some(floor - 1)), with(None)]);
-            }
-        }
-    }
-    found
 }
 
 /// The places at which a hypothesis makes a decision, such as rounding or dropping a bit.
@@ -282,8 +242,8 @@ impl Aim {
     }
 
     /// Draws a tie, or a value that becomes one if a bit is lost, and a small term at a depth where something is
-    /// decided. The tie is c or a product alone if it has enough bits; otherwise it is c and a product of one or three
-    /// units or half units in the last place of a result near c. `None` in two of three cases, and if c meets too few
+    /// decided. The tie is c or a product alone if it has enough bits; otherwise it is c, or another product, and
+    /// a product of one or three units or half units in the last place of a result near that. `None` in two of three cases, and if c meets too few
     /// products.
     fn tie(&self, subject: &Subject<'_>, random: &mut Random) -> Option<Dot> {
         if random.below(3) > 0 || self.beside_c.is_empty() {
@@ -316,13 +276,21 @@ impl Aim {
             return Some(dot);
         }
         let deep = next(random)?;
+        let (halves, lower) = ([1, 3][random.below(2)], i32::from(random.flip()));
+        if random.flip()
+            && let Some(second) = next(random)
+        {
+            put(&mut dot, random, deep, (1, 1), top);
+            put(&mut dot, random, second, (halves, 1), half + 1 - lower);
+            dot.c = power(id.c, random.flip(), small, below - 2);
+            return Some(dot);
+        }
         if id.c.fraction_bits() > self.fraction_bits {
             let significand = 2 << self.fraction_bits | random.bits() & ((2 << self.fraction_bits) - 1) | 1;
             dot.c = power(id.c, random.flip(), significand, half);
         } else {
             let second = next(random)?;
             dot.c = power(id.c, random.flip(), 1, top);
-            let (halves, lower) = ([1, 3][random.below(2)], i32::from(random.flip()));
             put(&mut dot, random, second, (halves, 1), half + 1 - lower);
         }
         put(&mut dot, random, deep, (small, 1), below - 2);

@@ -30,9 +30,7 @@ use crate::{
 /// Per cent of the ordinary dots that a reading must explain for its values to be changed before other readings are
 /// tried. The first reading, which is the tree as observed, needs fewer.
 const NEARLY: usize = 94;
-const NEARLY_AT_FIRST: usize = 80;
-/// Per cent of all dots that a candidate must explain before two of its values are changed simultaneously.
-const ALMOST: usize = 98;
+pub(super) const NEARLY_AT_FIRST: usize = 80;
 /// Readings tried before two values of the best candidate are changed simultaneously, and readings still tried after a
 /// candidate misses only the bits of NaN.
 const PATIENCE: usize = 12;
@@ -42,9 +40,9 @@ const PATIENCE: usize = 12;
 const AS_SEEN: u64 = 55;
 const AS_READ: u64 = 80;
 /// Per cent of the term budget for determining the additions of one tree, and again for changing the values found.
-const ONE_SHAPE: u64 = 10;
+pub(super) const ONE_SHAPE: u64 = 10;
 /// The same for changing the values found if other trees are likelier, and for all of a tree that is less likely.
-const A_LITTLE: u64 = 3;
+pub(super) const A_LITTLE: u64 = 3;
 /// See `AS_SEEN`.
 const HIDDEN: u64 = 95;
 
@@ -60,7 +58,7 @@ const HIDING: usize = 3;
 const BENT_SHAPES: usize = 3;
 
 /// How often two values of a candidate that explains nearly every dot may be changed simultaneously.
-const PAIRS: usize = 2;
+pub(super) const PAIRS: usize = 2;
 
 /// Returns these trees with the products that are added before c moved into additions of their own, each followed by
 /// its variants with groups of neighbours in those additions. `of` is the group of each product, as [`groups::groups`]
@@ -181,6 +179,13 @@ impl Search<'_, '_> {
             }
             come.push((progress, shape));
         }
+        let symmetric = self.symmetric_shapes(&shapes, &above_floors)?;
+        if let Some(outcome) = self.symmetric(&symmetric, &mut come, &mut tried)? {
+            return Ok(self.finished(outcome));
+        }
+        if let Some(outcome) = self.bend_what_lacks_little(&mut tried)? {
+            return Ok(self.finished(outcome));
+        }
         come.sort_by_key(|(progress, _)| std::cmp::Reverse(*progress));
         let hiding: Vec<&Expression> = come.into_iter().take(HIDING).map(|(_, shape)| shape).collect();
         for variant in joined(&hiding, &of) {
@@ -245,7 +250,7 @@ impl Search<'_, '_> {
     /// Determines the additions of a tree one by one and changes their values until they fit, with a smaller budget if
     /// a `later` step comes back to them. If every dot left unexplained then has a result of zero, the same is tried
     /// with sums that begin at +0. Returns how far this came, and the outcome of the attacks if there is one.
-    fn shape(
+    pub(super) fn shape(
         &mut self,
         shape: &Expression,
         later: bool,
@@ -298,24 +303,6 @@ impl Search<'_, '_> {
         let scored = refine(&mut self.experiments, vec![scored], 1, 0);
         self.experiments.back_to(stage);
         Ok((told.progress, self.settle(scored, tried)?))
-    }
-
-    /// Changes values, one at a time, of the candidates that explain all but some of the dots.
-    fn bent_shapes(&mut self, tried: &mut Vec<Scored>) -> Result<Option<Outcome>, Error> {
-        let all = self.experiments.dots.len();
-        let (near, others): (Vec<Scored>, Vec<Scored>) =
-            tried.drain(..).partition(|scored| scored.explained * 100 >= all * NEARLY_AT_FIRST);
-        tried.extend(others);
-        for scored in near {
-            let stage = self.experiments.at_most(ONE_SHAPE);
-            let scored = refine(&mut self.experiments, vec![scored], 1, 0);
-            self.experiments.back_to(stage);
-            let outcome = self.settle(scored, tried)?;
-            if outcome.is_some() {
-                return Ok(outcome);
-            }
-        }
-        Ok(None)
     }
 
     /// Tries the readings of the trees, the simplest first, until one explains every dot, and attacks that one.
@@ -431,18 +418,5 @@ impl Search<'_, '_> {
             Some(best) => self.outside(&best.clone()),
             None => Err(Error::invalid(format!("no summation tree to try for {}", self.subject().id()))),
         }
-    }
-
-    /// Changes two values simultaneously of the candidate that explains the most dots, unless that was done before.
-    fn bend_what_is_almost_it(&mut self, tried: &mut Vec<Scored>) -> Result<Option<Outcome>, Error> {
-        let all = self.experiments.dots.len();
-        let best = tried.iter().max_by_key(|scored| scored.explained).cloned();
-        let Some(best) = best.filter(|best| best.explained * 100 >= all * ALMOST) else { return Ok(None) };
-        let adders = format!("{:?}", best.hypothesis.adders);
-        if !self.bent.insert((best.hypothesis.skeleton.text(self.subject().k()), adders)) {
-            return Ok(None);
-        }
-        let scored = refine(&mut self.experiments, vec![best], 1, PAIRS);
-        self.settle(scored, tried)
     }
 }

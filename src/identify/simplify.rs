@@ -2,10 +2,12 @@
 
 use mxprobe_models::{Adder, Below, Exponent, Flush, PARAMETERS};
 
-use super::{experiments::Experiments, flattened::flattened, hypothesis::Hypothesis, scored::explained};
+use super::{
+    experiments::Experiments, flattened::flattened, hypothesis::Hypothesis, scored::explained, united::united,
+};
 
-/// Removes levels of unrounded sums, and then, one after another, every value that no experiment needs. The result
-/// still explains every dot.
+/// Removes levels of unrounded sums and adders in place of which another would do, and then, one after another, every
+/// value that no experiment needs. The result still explains every dot.
 pub(super) fn simplify(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis) -> Hypothesis {
     let all: Vec<usize> = (0..experiments.dots.len()).collect();
     let mut now = hypothesis.clone();
@@ -15,6 +17,10 @@ pub(super) fn simplify(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypot
         {
             now = flat.merged();
         }
+    }
+    now = now.merged();
+    while let Some(fewer) = united(&now).into_iter().find(|fewer| explained(experiments, fewer, &all, 0).is_some()) {
+        now = fewer.merged();
     }
     let mut again = true;
     while again {

@@ -8,6 +8,7 @@ use super::{
     live::{self, Counts},
     run::Search,
     skeleton::{guesses, readings},
+    symmetric,
 };
 use crate::{
     dots::{Random, seed_of},
@@ -51,6 +52,30 @@ impl Search<'_, '_> {
         let known: Vec<Expression> = known.iter().map(Expression::untied).collect();
         let mut found = self.shapes(&[tree], counts)?;
         found.retain(|shape| !known.contains(&shape.untied()));
+        Ok(found)
+    }
+
+    /// Returns the trees that agree with the exchanges of products that change no result, without those that are known.
+    ///
+    /// # Errors
+    /// Returns the error of the device if it fails.
+    pub(super) fn symmetric_shapes(
+        &mut self,
+        known: &[Expression],
+        above_floors: &[Expression],
+    ) -> Result<Vec<Expression>, Error> {
+        if known.is_empty() {
+            return Ok(Vec::new());
+        }
+        let known: Vec<Expression> = known.iter().chain(above_floors).map(Expression::untied).collect();
+        let found = symmetric::unknown(symmetric::trees(self.subject(), self.effort.seed)?, &known);
+        let mut random = Random(seed_of(self.effort.seed, 13));
+        if let Some(first) = found.first() {
+            let dots = focus::dots(self.subject(), first, &mut random);
+            let answers = self.experiments.only_ask(&dots)?;
+            self.tested += dots.len();
+            self.experiments.keep(dots, answers);
+        }
         Ok(found)
     }
 

@@ -2,6 +2,7 @@
 
 mod adders;
 mod drawn;
+mod exchanged;
 mod judge;
 mod named;
 
@@ -9,7 +10,11 @@ use mxprobe_models::Model;
 
 pub(crate) use drawn::drawn;
 pub(crate) use judge::judge;
-pub(crate) use named::named;
+
+/// Returns all named units.
+pub(crate) fn named() -> Vec<Made> {
+    [named::named(), exchanged::exchanged()].concat()
+}
 
 /// A made-up unit: adders as the lines of their tables, a tree over them and one operation.
 #[derive(Clone, Debug)]

@@ -17,8 +17,8 @@ fn exact_in(format: &str, nan: &str, rounding: &str) -> String {
     format!("output = \"{format}\"\nnan = \"{nan}\"\nrounding = \"{rounding}\"")
 }
 
-/// Returns all named units.
-pub(crate) fn named() -> Vec<Made> {
+/// Returns the units.
+pub(super) fn named() -> Vec<Made> {
     let plain = cut(24, "truncate", "toward-zero");
     let exact = exact_in("f32", "0x7fffffff", "nearest-even");
     let f16 = exact_in("f16", "0x7e00", "nearest-even");

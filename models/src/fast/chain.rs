@@ -156,8 +156,13 @@ impl ChainPlan {
         let wide = a.dynamic || b.dynamic || scale.is_some() || (!half && id.c != Format::F32);
         // Without a floor, products of wide formats may lie below the range of the kernel's arithmetic.
         let floor = rule.exponent_floor.filter(|floor| *floor >= -150);
-        let floor = if wide { floor? } else { floor.unwrap_or(-150) };
         let least = |format: Format| format.as_float().map_or(0, |encoding| encoding.min_exponent());
+        let floor = match (wide, half) {
+            (true, _) => floor?,
+            (false, true) => floor.unwrap_or(-150),
+            // The kernel takes the leading bit of a subnormal f32 for its exponent. Products lie far above.
+            (false, false) => floor.unwrap_or(-150).max(least(Format::F32)),
+        };
         let chain = Chain {
             len,
             part: Chain::largest_part(rule.fraction_bits),

@@ -7,6 +7,7 @@
 mod abreast;
 mod families;
 mod inputs;
+mod subnormal_c;
 mod zero_signs;
 
 use std::{collections::BTreeSet, sync::OnceLock};

@@ -1,0 +1,127 @@
+//! Changes of values of the candidates that came the nearest, beyond those that are tried for every tree.
+
+use std::{collections::HashSet, rc::Rc};
+
+use mxprobe_api::Error;
+
+use super::{
+    expression::Expression,
+    outcome::Outcome,
+    refine::refine,
+    run::{A_LITTLE, NEARLY_AT_FIRST, ONE_SHAPE, PAIRS, Search},
+    scored::{self, Scored},
+    search, symmetric,
+};
+
+/// Per cent of all dots that a candidate must explain before two of its values are changed simultaneously.
+const ALMOST: usize = 98;
+/// Of a thousand dots, how many it must explain for that to be done before any other tree is tried.
+const LACKS_LITTLE: usize = 985;
+
+/// Trees read from exchanges of products that are also tried with few adders.
+const TIED: usize = 4;
+
+impl Search<'_, '_> {
+    /// Tries the trees that agree with the exchanges of products that change no result: each addition by itself, and
+    /// with few adders, because an addition that changes single terms hides those below it. Adds how far each
+    /// tree came to `come`. Returns the outcome if there is one.
+    pub(super) fn symmetric<'t>(
+        &mut self,
+        shapes: &'t [Expression],
+        come: &mut Vec<((usize, usize), &'t Expression)>,
+        tried: &mut Vec<Scored>,
+    ) -> Result<Option<Outcome>, Error> {
+        for (at, shape) in shapes.iter().enumerate() {
+            let stage = self.experiments.at_most(A_LITTLE);
+            let (progress, mut outcome) = self.shape(shape, true, tried)?;
+            self.experiments.back_to(stage);
+            come.push((progress, shape));
+            if outcome.is_none() && at < TIED {
+                let stage = self.experiments.at_most(2 * A_LITTLE);
+                outcome = self.with_few_adders(shape, tried)?;
+                self.experiments.back_to(stage);
+            }
+            if outcome.is_some() {
+                return Ok(outcome);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Determines the adders of a tree whose additions share one, then of the same tree with one for each level, and with
+    /// one more for the addition that gives d.
+    fn with_few_adders(&mut self, shape: &Expression, tried: &mut Vec<Scored>) -> Result<Option<Outcome>, Error> {
+        let of = scored::spread(&self.experiments.ordinary, search::SECOND).len();
+        let mut seen = HashSet::new();
+        let few = [false, true].map(|last_apart| symmetric::tied(shape, last_apart));
+        for skeleton in symmetric::tied_to_one(shape).into_iter().chain(few).map(Rc::new) {
+            if self.experiments.is_late() {
+                break;
+            }
+            if !seen.insert(skeleton.expression.clone()) {
+                continue;
+            }
+            self.readings += 1;
+            let beam = search::coarse(&mut self.experiments, &skeleton);
+            let top = beam.first().map_or(0, |scored| scored.explained);
+            let tree = skeleton.text(self.subject().k());
+            (self.progress)(&format!("{tree}: explains {top} of {of} dots of ordinary values"));
+            if top * 100 < of * NEARLY_AT_FIRST {
+                continue;
+            }
+            let scored = refine(&mut self.experiments, beam, 1, 0);
+            let outcome = self.settle(scored, tried)?;
+            if outcome.is_some() {
+                return Ok(outcome);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Changes values, one at a time, of the candidates that explain all but some of the dots.
+    pub(super) fn bent_shapes(&mut self, tried: &mut Vec<Scored>) -> Result<Option<Outcome>, Error> {
+        let all = self.experiments.dots.len();
+        let (near, others): (Vec<Scored>, Vec<Scored>) =
+            tried.drain(..).partition(|scored| scored.explained * 100 >= all * NEARLY_AT_FIRST);
+        tried.extend(others);
+        for scored in near {
+            let stage = self.experiments.at_most(ONE_SHAPE);
+            let scored = refine(&mut self.experiments, vec![scored], 1, 0);
+            self.experiments.back_to(stage);
+            let outcome = self.settle(scored, tried)?;
+            if outcome.is_some() {
+                return Ok(outcome);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Changes two values simultaneously of the candidate that explains the most dots, if it explains all but very few:
+    /// its tree is likelier than any that was not tried yet.
+    pub(super) fn bend_what_lacks_little(&mut self, tried: &mut Vec<Scored>) -> Result<Option<Outcome>, Error> {
+        let all = self.experiments.dots.len();
+        // More dots may have been run since.
+        for scored in tried.iter_mut() {
+            scored.explained = all - scored::unexplained(&mut self.experiments, &scored.hypothesis).len();
+        }
+        let best = tried.iter().max_by_key(|scored| scored.explained).cloned();
+        let Some(best) = best.filter(|best| best.explained * 1_000 >= all * LACKS_LITTLE) else { return Ok(None) };
+        let stage = self.experiments.at_most(ONE_SHAPE);
+        let scored = refine(&mut self.experiments, vec![best], 1, PAIRS);
+        self.experiments.back_to(stage);
+        self.settle(scored, tried)
+    }
+
+    /// Changes two values simultaneously of the candidate that explains the most dots, unless that was done before.
+    pub(super) fn bend_what_is_almost_it(&mut self, tried: &mut Vec<Scored>) -> Result<Option<Outcome>, Error> {
+        let all = self.experiments.dots.len();
+        let best = tried.iter().max_by_key(|scored| scored.explained).cloned();
+        let Some(best) = best.filter(|best| best.explained * 100 >= all * ALMOST) else { return Ok(None) };
+        let adders = format!("{:?}", best.hypothesis.adders);
+        if !self.bent.insert((best.hypothesis.skeleton.text(self.subject().k()), adders)) {
+            return Ok(None);
+        }
+        let scored = refine(&mut self.experiments, vec![best], 1, PAIRS);
+        self.settle(scored, tried)
+    }
+}
