@@ -7,6 +7,7 @@
 mod abreast;
 mod families;
 mod inputs;
+mod left_over;
 mod zero_signs;
 
 use std::{collections::BTreeSet, sync::OnceLock};
