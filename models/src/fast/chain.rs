@@ -378,23 +378,22 @@ impl Kernel for ChainPlan {
         let mut bits = [0u32; WIDE_PANEL];
         let bits = &mut bits[..into.len()];
         bits_of(from, start, bits);
-        let mut special = 0;
-        if self.c == Format::F32 {
-            for (column, (bits, slot)) in bits.iter().zip(into).enumerate() {
-                let is_special = *bits & 0x7f80_0000 == 0x7f80_0000;
-                special |= u64::from(is_special) << column;
-                *slot = if is_special { 0.0 } else { f32::from_bits(*bits) };
-            }
-        } else {
-            for (column, (bits, slot)) in bits.iter().zip(into).enumerate() {
-                let is_special = *bits & 0x7c00 == 0x7c00;
-                special |= u64::from(is_special) << column;
+        let exponents = if self.c == Format::F32 { 0x7f80_0000 } else { 0x7c00 };
+        let is_special = |bits: u32| bits & exponents == exponents;
+        for (bits, slot) in bits.iter().zip(into) {
+            let value = if self.c == Format::F32 {
+                f32::from_bits(*bits)
+            } else {
                 // 2^112 moves the bias from 15 to 127, and makes a subnormal normal.
-                let raw = f32::from_bits((*bits & 0x7fff) << 13 | (*bits & 0x8000) << 16);
-                *slot = if is_special { 0.0 } else { raw * f32::from_bits(239 << 23) };
-            }
+                f32::from_bits((*bits & 0x7fff) << 13 | (*bits & 0x8000) << 16) * f32::from_bits(239 << 23)
+            };
+            *slot = if is_special(*bits) { 0.0 } else { value };
         }
-        special
+        // Most rows have none.
+        if !bits.iter().fold(false, |any, bits| any | is_special(*bits)) {
+            return 0;
+        }
+        bits.iter().enumerate().fold(0, |all, (column, bits)| all | u64::from(is_special(*bits)) << column)
     }
 
     fn store_d(&self, from: &[f32], into: &mut [u8]) {

@@ -53,7 +53,7 @@ pub(super) struct View<'a> {
 }
 
 impl View<'_> {
-    fn source(&self, id: &OperationId) -> Source<'_> {
+    pub(super) fn source(&self, id: &OperationId) -> Source<'_> {
         let blocks = id.block_scale().map_or(0, |scale| self.matrices.k.div_ceil(scale.block));
         Source { matrices: &self.matrices, tile: self.tile, blocks }
     }
@@ -334,6 +334,6 @@ fn in_threads<R: Default>(pieces: usize, threads: usize, work: impl Fn(usize, &m
 }
 
 /// The width of the panels of B for n columns.
-fn panel_for(n: usize) -> usize {
+pub(super) fn panel_for(n: usize) -> usize {
     if n <= 32 { NARROW_PANEL } else { WIDE_PANEL }
 }

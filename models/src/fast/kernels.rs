@@ -37,6 +37,11 @@ impl Kernels {
         if let Some(kernel) = IntegerPlan::of(adders, unit, plan, id) {
             return Self::Integer(kernel);
         }
+        Self::on_grids(adders, unit, plan, id, path)
+    }
+
+    /// The kernel of sums on grids, which takes most chains too, more slowly, and whatever their operands are.
+    pub(super) fn on_grids(adders: &[Adder], unit: &Unit, plan: &Plan, id: &OperationId, path: Path) -> Self {
         let Some(sums) = SumsPlan::of(adders, unit, plan, id, path) else { return Self::None };
         match GridsPlan::of(&sums, adders, unit, plan, id) {
             Some(plan) => Self::Grids(Box::new(plan)),

@@ -19,11 +19,12 @@ mod path;
 mod sample;
 mod scalar;
 mod simd;
+mod spare;
 mod sums;
 mod tree;
 mod unpack;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use mxprobe_api::{Elements, Error, GemmOperands, OperationId, TileBatch};
 
@@ -42,6 +43,7 @@ use drive::{OneByOne, View};
 use kernels::Kernels;
 use scalar::{Compiled, Scratch, UnpackedDot};
 use simd::WIDE_PANEL;
+use spare::{OneNan, SpareBench};
 use unpack::{Reader, Unpacked, ZERO};
 
 impl Path {
@@ -62,6 +64,9 @@ pub struct Evaluator {
     plan: Arc<Plan>,
     compiled: Compiled,
     kernel: Kernels,
+    /// Computes what the chain kernel leaves, and is made when that first leaves something.
+    spare: OnceLock<Kernels>,
+    one_nan: Option<OneNan>,
     path: Path,
 }
 
@@ -86,8 +91,9 @@ impl Evaluator {
         let path = path.min(simd::fastest());
         let kernel = Kernels::of(&model.adders, unit, &plan, id, path);
         let path = if matches!(kernel, Kernels::None) { path.min(Path::Scalar) } else { path };
-        let (id, adders, plan) = (id.clone(), model.adders.clone(), Arc::new(plan));
-        Ok(Self { id, adders, unit: unit.clone(), plan, compiled, kernel, path })
+        let one_nan = if matches!(kernel, Kernels::Chain(_)) { OneNan::of(&model.adders, &plan, id) } else { None };
+        let (id, adders, plan, spare) = (id.clone(), model.adders.clone(), Arc::new(plan), OnceLock::new());
+        Ok(Self { id, adders, unit: unit.clone(), plan, compiled, kernel, spare, one_nan, path })
     }
 
     /// The operation that it computes.
@@ -206,6 +212,10 @@ impl Evaluator {
         let mut c = c;
         for block in 0..blocks {
             let from = row * blocks + block;
+            let (rest, length) = (&room.a[from * step..], (blocks - block) * step);
+            if block > 0 && self.is_final(c, &rest[..length], &room.b[block * step..][..length]) {
+                break;
+            }
             let dot = UnpackedDot {
                 a: &room.a[from * step..][..step],
                 b: &room.b[block * step..][..step],
@@ -248,6 +258,7 @@ impl OneByOne for Evaluator {
 
     fn forget_columns(room: &mut Room) {
         room.columns.iter_mut().for_each(|column| column.0 = false);
+        room.spare.forget();
     }
 
     fn left_over(
@@ -258,6 +269,10 @@ impl OneByOne for Evaluator {
         out: &mut [u8],
         room: &mut Room,
     ) {
+        let left = self.left_over_in_lanes(view, (row, first, columns), left, out, &mut room.spare);
+        if left == 0 {
+            return;
+        }
         let GemmOperands { m, n, k, c, .. } = view.matrices;
         let (steps, step) = (drive::steps(&self.id, k), self.id.shape.sizes().2);
         let scale_step = self.id.block_scale().map_or(0, |scale| step.div_ceil(scale.block));
@@ -352,6 +367,7 @@ struct Room {
     scale_b: Vec<Unpacked>,
     /// The unpacked columns of a panel and their scales, each with a flag: whether it belongs to the current panel.
     columns: Vec<(bool, Vec<Unpacked>, Vec<Unpacked>)>,
+    spare: SpareBench,
 }
 
 impl Room {

@@ -76,6 +76,14 @@ impl Operand {
         (if none { 0 } else { magnitude }, sign, special)
     }
 
+    /// Whether the bits are those of a NaN.
+    #[inline(always)]
+    pub(super) fn is_nan(&self, bits: u32) -> bool {
+        let bits = bits >> self.unread_bits;
+        let magnitude = bits & ((1 << self.magnitude_bits) - 1);
+        (magnitude >= self.special) & (magnitude != self.infinite) | (bits == self.nan)
+    }
+
     /// The exponent field, 1 for a subnormal, 0 for a zero.
     #[inline(always)]
     pub(super) fn field(&self, magnitude: u32) -> i32 {

@@ -1,8 +1,8 @@
 //! Samples: dots unpacked once, for many evaluators of one operation.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use mxprobe_api::{Error, OperationId};
+use mxprobe_api::{DotOperands, Error, OperationId};
 
 use super::{
     Evaluator, Kernels, Path,
@@ -100,6 +100,31 @@ impl Sample {
         let (of_a, of_b) = (self.of_a, self.of_b);
         self.a.extend(dot.a.iter().map(|bits| of_a.read(*bits)));
         self.b.extend(dot.b.iter().map(|bits| of_b.read(*bits)));
+        self.multiply_last();
+        self.c.push(self.of_c.read(dot.c));
+        if let (Some(reader), Some((of_a, of_b))) = (self.of_scales, dot.scales) {
+            assert!(of_a.len() == self.scale_blocks && of_b.len() == self.scale_blocks, "{} scales", self.scale_blocks);
+            self.scale_a.extend(of_a.iter().map(|bits| reader.read(*bits)));
+            self.scale_b.extend(of_b.iter().map(|bits| reader.read(*bits)));
+        }
+    }
+
+    /// Adds dot number `at` of operands that fit the operation.
+    pub(super) fn push_from(&mut self, operands: &DotOperands<'_>, at: usize) {
+        let DotOperands { a, b, c, scale_a, scale_b, .. } = *operands;
+        let (k, blocks) = (self.k, self.scale_blocks);
+        self.of_a.append(a, at * k, k, &mut self.a);
+        self.of_b.append(b, at * k, k, &mut self.b);
+        self.multiply_last();
+        self.c.push(self.of_c.read(c.get(at)));
+        if let (Some(reader), Some(scale_a), Some(scale_b)) = (self.of_scales, scale_a, scale_b) {
+            reader.append(scale_a, at * blocks, blocks, &mut self.scale_a);
+            reader.append(scale_b, at * blocks, blocks, &mut self.scale_b);
+        }
+    }
+
+    /// Appends the products of the last dot.
+    fn multiply_last(&mut self) {
         if self.has_products {
             let from = self.a.len() - self.k;
             let pairs = self.a[from..].iter().zip(&self.b[from..]);
@@ -108,12 +133,6 @@ impl Sample {
                 exponent: a.exponent + b.exponent,
                 kind: kind_of_product(a.kind, b.kind),
             }));
-        }
-        self.c.push(self.of_c.read(dot.c));
-        if let (Some(reader), Some((of_a, of_b))) = (self.of_scales, dot.scales) {
-            assert!(of_a.len() == self.scale_blocks && of_b.len() == self.scale_blocks, "{} scales", self.scale_blocks);
-            self.scale_a.extend(of_a.iter().map(|bits| reader.read(*bits)));
-            self.scale_b.extend(of_b.iter().map(|bits| reader.read(*bits)));
         }
     }
 
@@ -128,7 +147,7 @@ impl Sample {
 
     /// Computes d of a dot by the exact evaluator, which takes bits.
     #[cold]
-    fn exact(&self, at: usize, evaluator: &Evaluator) -> u64 {
+    pub(super) fn exact(&self, at: usize, evaluator: &Evaluator) -> u64 {
         let dot = self.unpacked(at);
         let bits =
             |reader: Reader, of: &[Unpacked]| of.iter().map(|element| reader.write(*element)).collect::<Vec<_>>();
@@ -185,7 +204,8 @@ impl Evaluator {
         let path = path.min(simd::fastest());
         let kernel = Kernels::of(adders, &unit, plan, id, path);
         let path = if matches!(kernel, Kernels::None) { path.min(Path::Scalar) } else { path };
-        Ok(Self { id: id.clone(), adders: adders.to_vec(), unit, plan: Arc::clone(plan), compiled, kernel, path })
+        let (adders, plan, spare) = (adders.to_vec(), Arc::clone(plan), OnceLock::new());
+        Ok(Self { id: id.clone(), adders, unit, plan, compiled, kernel, spare, one_nan: None, path })
     }
 
     /// Computes d of those dots of a sample whose indices `which` yields, in that order, until `visit` returns false.

@@ -6,7 +6,7 @@ use super::{
     drive::{Kernel, Source},
     operand::{Operand, bits_of},
     path::Path,
-    simd::{self, Packed, Piece},
+    simd::{self, Packed, Piece, WIDE_PANEL},
 };
 use crate::{
     adder::{Adder, Below, Output, Scale, ZeroSign},
@@ -180,11 +180,10 @@ impl Kernel for TreePlan {
     }
 
     fn load_c(&self, from: &Elements, start: usize, into: &mut [f32]) -> u64 {
-        let mut bits = vec![0; into.len()];
-        bits_of(from, start, &mut bits);
-        for (slot, bits) in into.iter_mut().zip(bits) {
-            *slot = self.c.value(bits);
-        }
+        let mut bits = [0; WIDE_PANEL];
+        let bits = &mut bits[..into.len()];
+        bits_of(from, start, bits);
+        into.iter_mut().zip(bits).for_each(|(slot, bits)| *slot = self.c.value(*bits));
         0
     }
 

@@ -128,6 +128,25 @@ impl Reader {
         (sign | field) << encoding.unread_bits
     }
 
+    /// Reads `count` elements from `start` on.
+    pub(super) fn append(self, from: &Elements, start: usize, count: usize, into: &mut Vec<Unpacked>) {
+        match from.format().storage_bytes() {
+            1 => self.append_sized::<1>(from, start, count, into),
+            2 => self.append_sized::<2>(from, start, count, into),
+            4 => self.append_sized::<4>(from, start, count, into),
+            _ => self.append_sized::<8>(from, start, count, into),
+        }
+    }
+
+    fn append_sized<const SIZE: usize>(self, from: &Elements, start: usize, count: usize, into: &mut Vec<Unpacked>) {
+        let elements = &from.bytes().as_chunks::<SIZE>().0[start..start + count];
+        into.extend(elements.iter().map(|bytes| {
+            let mut bits = [0; 8];
+            bits[..SIZE].copy_from_slice(bytes);
+            self.read(u64::from_le_bytes(bits))
+        }));
+    }
+
     /// Reads the elements at `start + i·stride` for each `i` below `len`.
     pub(super) fn gather(self, from: &Elements, start: usize, stride: usize, into: &mut [Unpacked]) {
         for (index, slot) in into.iter_mut().enumerate() {

@@ -7,7 +7,11 @@
 mod abreast;
 mod families;
 mod inputs;
+<<<<<<< HEAD
 mod subnormal_c;
+=======
+mod left_over;
+>>>>>>> speed
 mod zero_signs;
 
 use std::{collections::BTreeSet, sync::OnceLock};

@@ -6,7 +6,7 @@ use super::{GridWidth, GridsPlan};
 use crate::fast::{
     drive::{Kernel, Source},
     operand::{ABSENT, INFINITE, NAN, Operand, bits_of},
-    simd::{self, Factors, Piece, Vectorised, vectorised},
+    simd::{self, Factors, Piece, Vectorised, WIDE_PANEL, vectorised},
     unpack::{self, Reader, SPECIAL},
 };
 
@@ -158,9 +158,10 @@ impl Kernel for GridsPlan {
     }
 
     fn load_c(&self, from: &Elements, start: usize, into: &mut [f32]) -> u64 {
-        let mut bits = vec![0; into.len()];
-        bits_of(from, start, &mut bits);
-        for (slot, bits) in into.iter_mut().zip(bits) {
+        let mut bits = [0; WIDE_PANEL];
+        let bits = &mut bits[..into.len()];
+        bits_of(from, start, bits);
+        for (slot, bits) in into.iter_mut().zip(bits.iter().copied()) {
             *slot = match self.c {
                 Format::F16 if bits & 0x7c00 == 0x7c00 => {
                     f32::from_bits((bits & 0x8000) << 16 | 0x7f80_0000 | (bits & 0x3ff) << 13)

@@ -1,0 +1,63 @@
+//! What kernels leave: long chains whose sums overflow or meet NaN and infinities; and dots that share no operands.
+
+use mxprobe_api::{DotOperands, Elements, Random};
+use mxprobe_models::{Dot, Evaluator, Path};
+
+use super::{
+    compare, distinct_operations, fast_paths,
+    inputs::{Case, Inputs},
+};
+
+#[test]
+fn long_chains_of_arbitrary_values_have_the_bits_of_the_exact_evaluator() {
+    let mut random = Random(8);
+    for (model, id) in distinct_operations() {
+        let step = id.shape.sizes().2;
+        if id.is_integer() || id.c != id.d || step > 32 {
+            continue;
+        }
+        let reference = Evaluator::with_path(model, &id, Path::Exact).unwrap();
+        for inputs in [Inputs::AnyFinite, Inputs::AnyBits, Inputs::Specials, Inputs::NearOverflow] {
+            // A wide panel and a narrow one, and a last operation that is cut short.
+            for (m, n) in [(2, 65), (3, 7)] {
+                let case = Case::draw(&id, (m, n, 4 * step - 1), inputs, &mut random);
+                for path in fast_paths() {
+                    let fast = Evaluator::with_path(model, &id, path).unwrap();
+                    compare(&reference, &fast, &case, 1, &format!("{}:{id} {inputs:?}", model.name));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn dots_that_share_no_operands_have_the_bits_that_they_have_alone() {
+    let mut random = Random(9);
+    for (model, id) in distinct_operations() {
+        let exact = Evaluator::with_path(model, &id, Path::Exact).unwrap();
+        let k = id.shape.sizes().2;
+        // More than are computed at a time, and not a multiple of that.
+        let count = if k > 64 { 9 } else { 67 };
+        for inputs in [Inputs::Narrow, Inputs::Specials] {
+            // A square has as many elements of A and of B as there are in so many dots.
+            let Case { a, b, c, scales, .. } = Case::draw(&id, (count, count, k), inputs, &mut random);
+            let scales = scales.as_ref().map(|(a, b)| (a, b));
+            let (scale_a, scale_b) = (scales.map(|(a, _)| a), scales.map(|(_, b)| b));
+            let operands = DotOperands { count, a: &a, b: &b, c: &c, scale_a, scale_b };
+            let blocks = id.block_scale().map_or(0, |scale| k.div_ceil(scale.block));
+            let bits = |of: &Elements, at: usize, each: usize| -> Vec<u64> {
+                (0..each).map(|index| of.get(at * each + index)).collect()
+            };
+            for path in Path::available() {
+                let found = Evaluator::with_path(model, &id, path).unwrap().dots(&operands);
+                for at in 0..count {
+                    let scales = scales.map(|(a, b)| (bits(a, at, blocks), bits(b, at, blocks)));
+                    let scales = scales.as_ref().map(|(a, b)| (&a[..], &b[..]));
+                    let dot = Dot { a: &bits(&a, at, k), b: &bits(&b, at, k), c: c.get(at), scales };
+                    let wanted = exact.dot(dot).unwrap();
+                    assert_eq!(found.get(at), wanted, "{}:{id} {path:?} {inputs:?}, dot {at}", model.name);
+                }
+            }
+        }
+    }
+}
