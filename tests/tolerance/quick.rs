@@ -3,7 +3,7 @@
 
 use mxprobe::tolerance::{Bound, Sides, Signs, Tolerance};
 use mxprobe_api::{Decoded, Elements, Format};
-use mxprobe_models::Evaluator;
+use mxprobe_models::{Below, Evaluator};
 
 /// The number of columns summed side by side.
 const WIDTH: usize = 8;
@@ -161,7 +161,8 @@ fn lowest_bit(value: f64) -> f64 {
 pub(crate) struct Judge {
     readers: [Reader; 4],
     limits: [Limits; 2],
-    /// 2^(fraction bits that every addition keeps below its largest exponent, at least).
+    /// 2^(fraction bits that every addition keeps below its largest exponent, at least); 0 if a sum may lose something
+    /// even if it keeps every bit.
     kept: f64,
     /// Whether a product of magnitude 2^128 or more is an infinity.
     overflows: bool,
@@ -181,13 +182,16 @@ impl Judge {
         let (id, flush) = (tolerance.id(), evaluator.flush());
         let adders = evaluator.plan().nodes.iter().map(|node| &evaluator.adders()[node.adder]);
         let overflows = adders.clone().any(|adder| adder.product_overflow);
+        // Ones' complements of negative terms and of zeros lie beside them, on any grid.
+        let complements =
+            adders.clone().any(|adder| [adder.below, adder.normalised_below].contains(&Below::OnesComplement));
         let of_grids = adders.flat_map(|adder| &adder.grid).map(|rule| rule.fraction_bits);
         let kept = of_grids.chain([id.d.fraction_bits().cast_signed()]).min().unwrap();
         Self {
             readers: [(id.a, flush.a), (id.b, flush.b), (id.c, flush.c), (id.d, false)]
                 .map(|(format, flush)| Reader::new(format, flush)),
             limits: [false, true].map(|has_c| Limits::new(tolerance.bound(has_c).unwrap())),
-            kept: f64::from(kept).exp2(),
+            kept: if complements { 0.0 } else { f64::from(kept).exp2() },
             overflows,
         }
     }
