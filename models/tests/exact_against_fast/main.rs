@@ -7,11 +7,8 @@
 mod abreast;
 mod families;
 mod inputs;
-<<<<<<< HEAD
-mod subnormal_c;
-=======
 mod left_over;
->>>>>>> speed
+mod subnormal_c;
 mod zero_signs;
 
 use std::{collections::BTreeSet, sync::OnceLock};
