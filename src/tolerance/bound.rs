@@ -6,7 +6,7 @@ use mxprobe_models::Model;
 use super::{
     lossless::Lossless,
     plan::{Lost, Operation},
-    sides::{Loss, Sides, Signs, power_of_two},
+    sides::{Counted, Loss, Sides, Signs, power_of_two},
 };
 
 /// The orders in which the products of a dot may be added.
@@ -56,10 +56,11 @@ impl Order {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bound {
     lost: [Loss; 3],
+    /// The part that may take partial sums beyond the sums of the terms of each sign.
+    outward: Loss,
     /// Relative to the sum of all magnitudes, along the worst path to d; infinite if any tree is allowed.
     along: f64,
     least_exponent: i32,
-    shrinks: bool,
     largest: f64,
     /// The rule that tells when a dot loses nothing, if one is known.
     lossless: Option<Lossless>,
@@ -91,30 +92,34 @@ impl Bound {
                 id.d, id.c
             )));
         }
-        let mut lost = [Loss::default(); 3];
-        let mut along: f64 = 0.0;
-        for (lost, signs) in lost.iter_mut().zip(Signs::ALL) {
-            let (chained, first) = (operation.lost(signs, true), operation.lost(signs, has_c));
-            *lost = match order {
+        let of = |counted: Counted| {
+            let (chained, first) = (operation.lost(counted, true), operation.lost(counted, has_c));
+            let lost = match order {
                 Order::Given | Order::Chain => chain(first, chained, k, step),
-                Order::Any => any(operation.lost(signs, false), chained, (k, step), has_c, addition(id.d)),
+                Order::Any => any(operation.lost(counted, false), chained, (k, step), has_c, addition(id.d)),
             };
-            *lost = lost.times(ROUNDED);
+            lost.times(ROUNDED)
+        };
+        let (mut lost, mut outward) = (Signs::ALL.map(|signs| of(Counted::All(signs))), of(Counted::Outward));
+        let mut along: f64 = 0.0;
+        for signs in Signs::ALL {
+            let counted = Counted::All(signs);
+            let (chained, first) = (operation.lost(counted, true), operation.lost(counted, has_c));
             let after = k.div_ceil(step).max(1) - 1;
             let path = (first.product_path + after as f64 * chained.c_path).max((after + 1) as f64 * chained.c_path);
             along = along.max(path.exp_m1() * ROUNDED);
         }
         let (lossless, least_exponent) = (operation.lossless(), operation.least_exponent());
         if !has_c && lossless.is_some_and(|rule| rule.holds_for_all(id, k, least_exponent)) {
-            (lost, along) = Default::default();
+            (lost, outward, along) = Default::default();
         }
         let is_any = order == Order::Any;
         let largest = operation.formats().chain([id.d]).map(|format| format.to_f64(format.largest(false)));
         Ok(Self {
             lost,
+            outward,
             along: if is_any { f64::INFINITY } else { along },
             least_exponent,
-            shrinks: operation.shrinks() && !is_any,
             largest: largest.fold(f64::INFINITY, f64::min),
             lossless,
         })
@@ -149,10 +154,9 @@ impl Bound {
         self.least_exponent
     }
 
-    /// Whether no partial sum is larger in magnitude than the sum of the terms with its sign.
-    #[must_use]
-    pub fn shrinks(&self) -> bool {
-        self.shrinks
+    /// The most, relative to 2^e and besides, by which a partial sum exceeds the sum of the terms with its sign.
+    pub(super) fn outward(&self) -> (f64, f64) {
+        (self.outward.relative.most(), self.outward.absolute.most())
     }
 
     /// Whether terms that are integer multiples of 2^lowest lose nothing if every partial sum has an exponent of at
@@ -172,10 +176,10 @@ impl Bound {
     #[must_use]
     pub fn of_magnitudes(&self) -> (f64, f64) {
         let Loss { relative, absolute } = self.lost(Signs::Mixed);
-        let relative = relative.most();
-        let rest = relative * power_of_two(self.least_exponent) + absolute.most();
-        // Partial sums may grow, but no more than by the bound itself.
-        let growth = if self.shrinks { 1.0 } else { 1.0 - relative };
+        let (relative, absolute, (outward, _)) = (relative.most(), absolute.most(), self.outward());
+        // 2^e is at most what partial sums grow to: (S + H) / (1 − G), of the outward losses.
+        let rest = relative * power_of_two(self.least_exponent) + absolute * (1.0 + (relative - outward).max(0.0));
+        let growth = 1.0 - outward;
         let uniform = if growth > 0.0 { (relative / growth, rest / growth) } else { (f64::INFINITY, f64::INFINITY) };
         let path = (self.along, rest * (1.0 + self.along));
         if path.0 < uniform.0 { path } else { uniform }

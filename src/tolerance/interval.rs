@@ -120,7 +120,7 @@ impl Bound {
             return Some(Spread { down: Exact::zero(), up: Exact::zero() });
         }
         let signs = sums.signs();
-        let (relative, absolute) = (self.relative(signs), self.absolute(signs));
+        let (relative, absolute, outward) = (self.relative(signs), self.absolute(signs), self.outward());
         let largest = if sums.positive > sums.negative { &sums.positive } else { &sums.negative };
         let least = self.least_exponent().max(sums.exponent.unwrap_or(i32::MIN));
         let at = |exponent: i32, relative: f64, absolute: f64| {
@@ -134,8 +134,7 @@ impl Bound {
         // The exponent of the largest partial sum must also cover what was lost so far.
         for _ in 0..MOST_STEPS {
             let (down, up) = (at(exponent, relative.down, absolute.down), at(exponent, relative.up, absolute.up));
-            let more = if self.shrinks() { Exact::zero() } else { down.clone().max(up.clone()) };
-            let needed = largest.plus(&more).exponent().unwrap_or(least).max(least);
+            let needed = largest.plus(&at(exponent, outward.0, outward.1)).exponent().unwrap_or(least).max(least);
             if needed <= exponent {
                 uniform = Some(Spread { down, up });
                 break;

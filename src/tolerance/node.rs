@@ -2,10 +2,10 @@
 
 use std::ops::Add;
 
-use mxprobe_api::{Format, OperationId, Subnormals};
-use mxprobe_models::{Adder, Below, Class, Exponent, Output, Scale};
+use mxprobe_api::{Format, OperationId, Rounding, Subnormals};
+use mxprobe_models::{Adder, Below, Class, Exponent, GridRule, Output, Scale};
 
-use super::sides::{Loss, Sides, Signs, power_of_two};
+use super::sides::{Counted, Loss, Sides, Signs, power_of_two};
 
 /// The kind of a node's term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,9 +85,9 @@ impl Node<'_> {
     }
 
     /// The most that is lost of a term of this kind, in units of the grid.
-    fn units(&self, kind: Kind, signs: Signs) -> Sides {
+    fn units(&self, kind: Kind, counted: Counted) -> Sides {
         let adder = self.adder;
-        let cut = Sides::cut(adder.below, signs);
+        let cut = Sides::cut(adder.below, counted);
         if kind.class() != Class::Values {
             return cut;
         }
@@ -96,7 +96,7 @@ impl Node<'_> {
             None => value,
             Some(rule) => {
                 let whole = power_of_two(adder.value_cut_bits.cast_signed() - rule.below_bits);
-                value.max(Sides::toward_zero(whole, signs))
+                value.max(Sides::toward_zero(whole, counted))
             }
         }
     }
@@ -114,14 +114,14 @@ impl Node<'_> {
     }
 
     /// Whether a term of this kind is returned unchanged when all other terms are zero.
-    fn passes(&self, kind: Kind) -> bool {
+    pub(super) fn passes(&self, kind: Kind) -> bool {
         let adder = self.adder;
         let Some(bits) = self.bits(kind) else { return false };
         let cut = if kind.class() == Class::Values { adder.value_cut_bits.cast_signed() } else { 0 };
         let above = |floor: i32, fraction_bits: i32| floor - fraction_bits + cut <= bits.lowest;
         let on_grid = adder.grid.is_empty()
             || (self.fits(kind)
-                && adder.below != Below::OnesComplement
+                && (adder.below != Below::OnesComplement || self.restores(kind))
                 && adder
                     .grid
                     .iter()
@@ -140,15 +140,33 @@ impl Node<'_> {
         on_grid && normalised && rounded
     }
 
+    /// Whether rounding undoes what the ones' complements of zeros take from a lone value: at most a unit each, together
+    /// at most a quarter of a unit in the last place, half of one just below a power of two.
+    fn restores(&self, kind: Kind) -> bool {
+        let Output::Float { format, fraction_bits, rounding: Rounding::NearestEven, .. } = self.adder.output else {
+            return false;
+        };
+        let governs =
+            |rule: &&GridRule| rule.terms == Class::All || rule.terms == kind.class() || rule.exponent_floor.is_some();
+        let rules = || self.adder.grid.iter().filter(governs);
+        let kept = rules().map(|rule| rule.fraction_bits).min();
+        let zeros = (self.terms - 1) as f64;
+        self.adder.normalised_fraction_bits.is_none()
+            && kind.class() == Class::Values
+            && self.kinds.iter().filter(|kind| kind.class() == Class::Values).count() == 1
+            && rules().all(|rule| rule.exponent_floor.is_none_or(|floor| floor <= min_exponent(format)))
+            && kept.is_some_and(|kept| zeros <= power_of_two(kept - fraction_bits.cast_signed() - 2))
+    }
+
     /// The relative loss of cutting and rounding the sum.
-    fn after_the_sum(&self, signs: Signs) -> Sides {
+    fn after_the_sum(&self, counted: Counted) -> Sides {
         let adder = self.adder;
         let normalised = adder.normalised_fraction_bits.map_or(Sides::default(), |kept| {
-            Sides::cut(adder.normalised_below, signs).times(power_of_two(-kept.cast_signed()))
+            Sides::cut(adder.normalised_below, counted).times(power_of_two(-kept.cast_signed()))
         });
         let rounded = match adder.output {
             Output::Float { fraction_bits, rounding, .. } => {
-                Sides::rounded(rounding, signs).times(power_of_two(-fraction_bits.cast_signed()))
+                Sides::rounded(rounding, counted).times(power_of_two(-fraction_bits.cast_signed()))
             }
             _ => Sides::default(),
         };
@@ -156,48 +174,48 @@ impl Node<'_> {
     }
 
     /// The absolute loss of flushing the result.
-    fn flushed(&self, signs: Signs) -> Sides {
+    fn flushed(&self, counted: Counted) -> Sides {
         match self.adder.output {
             Output::Float { format, subnormals, .. } if subnormals != Subnormals::Keep => {
-                Sides::toward_zero(power_of_two(min_exponent(format)), signs)
+                Sides::toward_zero(power_of_two(min_exponent(format)), counted)
             }
             _ => Sides::default(),
         }
     }
 
     /// The loss when only one term is nonzero.
-    pub(super) fn of_one(&self, kind: Kind, signs: Signs) -> Loss {
-        let absolute = self.flushed(signs);
+    pub(super) fn of_one(&self, kind: Kind, counted: Counted) -> Loss {
+        let absolute = self.flushed(counted);
         if self.passes(kind) {
             return Loss { relative: Sides::default(), absolute };
         }
         let unit = power_of_two(-self.fraction_bits());
         let aligned = match (self.adder.grid.is_empty(), self.adder.below) {
             (true, _) => Sides::default(),
-            (false, Below::OnesComplement) => self.all_units(signs).times(unit),
-            (false, _) => self.units(kind, signs).times(unit),
+            (false, Below::OnesComplement) => self.all_units(counted).times(unit),
+            (false, _) => self.units(kind, counted).times(unit),
         };
-        Loss { relative: aligned + self.after_the_sum(signs), absolute }
+        Loss { relative: aligned + self.after_the_sum(counted), absolute }
     }
 
     /// The loss when two or more terms are nonzero.
-    pub(super) fn of_several(&self, count: usize, signs: Signs) -> Loss {
+    pub(super) fn of_several(&self, count: usize, counted: Counted) -> Loss {
         let adder = self.adder;
-        let mut relative = self.after_the_sum(signs);
-        let mut absolute = self.flushed(signs);
+        let mut relative = self.after_the_sum(counted);
+        let mut absolute = self.flushed(counted);
         if adder.grid.is_empty() {
             return Loss { relative, absolute };
         }
         let unit = power_of_two(-self.fraction_bits());
         if adder.below == Below::OnesComplement {
             // Zeros are complemented as well.
-            relative = relative + self.all_units(signs).times(unit);
+            relative = relative + self.all_units(counted).times(unit);
             return Loss { relative, absolute };
         }
-        let cut = Sides::cut(adder.below, signs);
+        let cut = Sides::cut(adder.below, counted);
         let mut units = cut.times(count as f64);
         for kind in self.kinds.iter().filter(|kind| kind.class() == Class::Values) {
-            let more = self.units(*kind, signs);
+            let more = self.units(*kind, counted);
             let more = Sides { down: (more.down - cut.down).max(0.0), up: (more.up - cut.up).max(0.0) };
             units = units + more;
         }
@@ -212,9 +230,9 @@ impl Node<'_> {
     }
 
     /// The most that all terms lose together, zeros included, in units of the grid.
-    fn all_units(&self, signs: Signs) -> Sides {
-        let zero = Sides::cut(self.adder.below, signs).times((self.terms - self.kinds.len()) as f64);
-        self.kinds.iter().map(|kind| self.units(*kind, signs)).fold(zero, Sides::add)
+    fn all_units(&self, counted: Counted) -> Sides {
+        let zero = Sides::cut(self.adder.below, counted).times((self.terms - self.kinds.len()) as f64);
+        self.kinds.iter().map(|kind| self.units(*kind, counted)).fold(zero, Sides::add)
     }
 
     /// Whether the adder has enough carry bits for every sum of these terms.
@@ -229,7 +247,7 @@ impl Node<'_> {
                 Kind::Value(_) => 2.0,
                 Kind::Sum => return false,
             };
-            most += 2.0 * self.units(*kind, Signs::Mixed).most() * power_of_two(-self.fraction_bits());
+            most += 2.0 * self.units(*kind, Counted::All(Signs::Mixed)).most() * power_of_two(-self.fraction_bits());
         }
         self.kinds.iter().all(governs) && most <= power_of_two(carry_bits.cast_signed() + 1)
     }

@@ -1,24 +1,48 @@
 //! The most that one operation loses, over every choice of nonzero products and along every path to d.
 
 use mxprobe_api::{Error, Format, OperationId};
-use mxprobe_models::{Adder, Below, Model, Output, Plan, Scale, Term};
+use mxprobe_models::{Adder, Below, Model, Plan, Scale, Term};
 
 use super::{
     lossless::Lossless,
     node::{Kind, Node, min_exponent},
-    sides::{Loss, Sides, Signs},
+    sides::{Counted, Loss, Sides, Signs},
 };
 
 /// The losses of a subtree.
 struct Part {
+    /// The kind of its result in general.
     kind: Kind,
-    /// Indexed by the number of nonzero products: the total loss of its nodes; `None` if the result is a zero.
-    lost: Vec<Option<Loss>>,
+    /// Its losses, by the kind of its result: a lone value that a node returns unchanged has the bits it had.
+    states: Vec<State>,
     /// Relative to the sum of its magnitudes: the sum of ln(1 + loss) over the nodes on the worst path from a product,
     /// and from c.
     product_path: f64,
     c_path: Option<f64>,
 }
+
+/// The losses of a subtree when its result is of one kind.
+struct State {
+    kind: Kind,
+    /// Indexed by the number of nonzero products: the total loss of its nodes; `None` if the result is a zero, or not of
+    /// this kind.
+    lost: Vec<Option<Loss>>,
+}
+
+impl Part {
+    fn products(&self) -> usize {
+        self.states[0].lost.len() - 1
+    }
+
+    /// The loss with this number of nonzero products, whatever the kind of the result.
+    fn lost(&self, products: usize) -> Option<Loss> {
+        self.states.iter().filter_map(|state| state.lost[products]).reduce(Loss::max)
+    }
+}
+
+/// The losses that are found for each operation.
+const COUNTED: [Counted; 4] =
+    [Counted::All(Signs::Positive), Counted::All(Signs::Negative), Counted::All(Signs::Mixed), Counted::Outward];
 
 /// One operation, decomposed for the analysis of its losses.
 pub(super) struct Operation {
@@ -26,7 +50,7 @@ pub(super) struct Operation {
     adders: Vec<Adder>,
     plan: Plan,
     reads_subnormal_c: bool,
-    /// By signs, without and with a c.
+    /// By [`COUNTED`], without and with a c.
     lost: Vec<[Lost; 2]>,
 }
 
@@ -67,8 +91,8 @@ impl Operation {
             )));
         }
         if !id.is_integer() {
-            let of = |signs: Signs| [false, true].map(|has_c| operation.find_lost(operation.kept(signs), has_c));
-            operation.lost = Signs::ALL.map(of).into();
+            let of = |counted: Counted| [false, true].map(|has_c| operation.find_lost(operation.kept(counted), has_c));
+            operation.lost = COUNTED.map(of).into();
         }
         Ok(operation)
     }
@@ -78,45 +102,34 @@ impl Operation {
         &self.id
     }
 
-    /// Its loss on terms of these signs, with or without a nonzero c. Not available for integers.
-    pub(super) fn lost(&self, signs: Signs, has_c: bool) -> &Lost {
-        let place = Signs::ALL.iter().position(|other| *other == signs).expect("all are there");
+    /// Its loss with or without a nonzero c. Not available for integers.
+    pub(super) fn lost(&self, counted: Counted, has_c: bool) -> &Lost {
+        let place = COUNTED.iter().position(|other| *other == counted).expect("all are there");
         &self.lost[place][usize::from(has_c)]
     }
 
-    fn find_lost(&self, signs: Signs, has_c: bool) -> Lost {
-        let part = self.walk(signs, has_c);
+    fn find_lost(&self, counted: Counted, has_c: bool) -> Lost {
+        let part = self.walk(counted, has_c);
         let mut most = Loss::default();
         let mut of: Vec<Loss> = Vec::new();
-        for lost in &part.lost {
-            most = most.max(lost.unwrap_or_default());
+        for products in 0..=part.products() {
+            most = most.max(part.lost(products).unwrap_or_default());
             of.push(most);
         }
         // A previous result that is read as zero if it is subnormal.
         if has_c && !self.reads_subnormal_c {
             let most = super::sides::power_of_two(min_exponent(self.id.c));
-            of.iter_mut().for_each(|lost| lost.absolute = lost.absolute + Sides::toward_zero(most, signs));
+            of.iter_mut().for_each(|lost| lost.absolute = lost.absolute + Sides::toward_zero(most, counted));
         }
         Lost { of, product_path: part.product_path, c_path: part.c_path.unwrap_or(0.0) }
     }
 
-    /// The signs that partial sums are sure to keep: the one's complement of a zero is negative.
-    fn kept(&self, signs: Signs) -> Signs {
+    /// The losses to count for terms of these signs, which partial sums may not keep: the one's complement of a zero is
+    /// negative.
+    fn kept(&self, counted: Counted) -> Counted {
         let mut below = self.used().flat_map(|adder| [adder.below, adder.normalised_below]);
-        if below.any(|below| below == Below::OnesComplement) { Signs::Mixed } else { signs }
-    }
-
-    /// Whether no result is larger in magnitude than the sum of the terms with its sign.
-    pub(super) fn shrinks(&self) -> bool {
-        self.used().all(|adder| {
-            let rounds_down = match adder.output {
-                Output::Float { rounding, .. } => rounding == mxprobe_api::Rounding::TowardZero,
-                _ => true,
-            };
-            (adder.grid.is_empty() || adder.below == Below::Truncate)
-                && adder.normalised_below == Below::Truncate
-                && rounds_down
-        })
+        let complements = below.any(|below| below == Below::OnesComplement);
+        if complements && counted != Counted::Outward { Counted::All(Signs::Mixed) } else { counted }
     }
 
     /// The smallest exponent that bounds assume: the largest among those of the smallest normal values of results and
@@ -197,7 +210,7 @@ impl Operation {
     }
 
     /// The loss of the last node's subtree. Each result is used once, since the plan is a tree.
-    fn walk(&self, signs: Signs, has_c: bool) -> Part {
+    fn walk(&self, counted: Counted, has_c: bool) -> Part {
         let mut parts: Vec<Option<Part>> = Vec::new();
         for plan_node in &self.plan.nodes {
             let adder = &self.adders[plan_node.adder];
@@ -205,7 +218,7 @@ impl Operation {
                 plan_node.terms.iter().filter_map(|term| self.part(term, has_c, &mut parts)).collect();
             let kinds = terms.iter().map(|part| part.kind).collect();
             let node = Node { adder, id: &self.id, kinds, terms: plan_node.terms.len() };
-            parts.push(Some(joined(&node, &terms, signs)));
+            parts.push(Some(joined(&node, &terms, counted)));
         }
         parts.pop().flatten().expect("a plan has a node")
     }
@@ -214,11 +227,14 @@ impl Operation {
         let nothing = Some(Loss::default());
         Some(match term {
             Term::Product(_) => {
-                Part { kind: Kind::Product, lost: vec![None, nothing], product_path: 0.0, c_path: None }
+                let kind = Kind::Product;
+                let states = vec![State { kind, lost: vec![None, nothing] }];
+                Part { kind, states, product_path: 0.0, c_path: None }
             }
             Term::C => {
-                let lost = vec![if has_c { nothing } else { None }];
-                Part { kind: Kind::Value(self.id.c), lost, product_path: 0.0, c_path: Some(0.0) }
+                let kind = Kind::Value(self.id.c);
+                let states = vec![State { kind, lost: vec![nothing.filter(|_| has_c)] }];
+                Part { kind, states, product_path: 0.0, c_path: Some(0.0) }
             }
             Term::Node(index) => parts[*index].take().expect("a node of a tree has one parent"),
             Term::PositiveZero => return None,
@@ -227,58 +243,65 @@ impl Operation {
 }
 
 /// Combines the subtrees of a node's terms.
-fn joined(node: &Node<'_>, terms: &[Part], signs: Signs) -> Part {
-    let products = terms.iter().map(|term| term.lost.len() - 1).sum::<usize>();
+fn joined(node: &Node<'_>, terms: &[Part], counted: Counted) -> Part {
+    let products = terms.iter().map(Part::products).sum::<usize>();
+    let state = |kind: Kind| State { kind, lost: vec![None; products + 1] };
+    // The general kind comes first.
+    let mut states = vec![state(node.result())];
+    let most = |into: &mut Option<Loss>, found: Loss| *into = Some(into.map_or(found, |before| before.max(found)));
     // Indexed by the number of nonzero terms, then by the number of nonzero products.
     let mut lost: Vec<Vec<Option<Loss>>> = vec![vec![Some(Loss::default())]];
-    let mut alone: Vec<Option<Loss>> = vec![None; products + 1];
-    let most = |into: &mut Option<Loss>, found: Loss| *into = Some(into.map_or(found, |before| before.max(found)));
     for (at, term) in terms.iter().enumerate() {
-        let others_zero = terms.iter().enumerate().all(|(other, part)| other == at || part.lost[0].is_none());
-        if others_zero {
-            let own = node.of_one(term.kind, signs);
-            for (count, before) in term.lost.iter().enumerate() {
+        let others_zero = terms.iter().enumerate().all(|(other, part)| other == at || part.lost(0).is_none());
+        for alone in term.states.iter().filter(|_| others_zero) {
+            let own = node.of_one(alone.kind, counted);
+            let keeps_kind = matches!(alone.kind, Kind::Value(_)) && node.passes(alone.kind);
+            let kind = if keeps_kind { alone.kind } else { node.result() };
+            let place = states.iter().position(|known| known.kind == kind).unwrap_or_else(|| {
+                states.push(state(kind));
+                states.len() - 1
+            });
+            for (count, before) in alone.lost.iter().enumerate() {
                 if let Some(before) = before {
-                    most(&mut alone[count], *before + own);
+                    most(&mut states[place].lost[count], *before + own);
                 }
             }
         }
-        let width = lost[0].len() + term.lost.len() - 1;
+        let width = lost[0].len() + term.products();
         let mut next = vec![vec![None; width]; lost.len() + 1];
         for (count, row) in lost.iter().enumerate() {
             for (before, found) in row.iter().enumerate().filter_map(|(at, found)| Some((at, (*found)?))) {
-                if term.lost[0].is_none() {
+                if term.lost(0).is_none() {
                     most(&mut next[count][before], found);
                 }
-                for (own, of_term) in term.lost.iter().enumerate() {
-                    if let Some(of_term) = of_term {
-                        most(&mut next[count + 1][before + own], found + *of_term);
+                for own in 0..=term.products() {
+                    if let Some(of_term) = term.lost(own) {
+                        most(&mut next[count + 1][before + own], found + of_term);
                     }
                 }
             }
         }
         lost = next;
     }
-    let mut found = alone;
     for (count, row) in lost.iter().enumerate().skip(2) {
-        let own = node.of_several(count, signs);
+        let own = node.of_several(count, counted);
         for (at, before) in row.iter().enumerate() {
             if let Some(before) = before {
-                most(&mut found[at], *before + own);
+                most(&mut states[0].lost[at], *before + own);
             }
         }
     }
     let worst = match terms {
         [] => Loss::default(),
-        [one] => node.of_one(one.kind, signs),
-        _ => node.of_several(terms.len(), signs),
+        [one] => node.of_one(one.kind, counted),
+        _ => node.of_several(terms.len(), counted),
     };
     let own = worst.relative.most().ln_1p();
     let product_path =
-        terms.iter().filter(|term| term.lost.len() > 1).map(|term| term.product_path).fold(0.0, f64::max);
+        terms.iter().filter(|term| term.products() > 0).map(|term| term.product_path).fold(0.0, f64::max);
     let c_path = terms
         .iter()
         .filter_map(|term| term.c_path)
         .fold(None, |most, path: f64| Some(most.map_or(path, |most: f64| most.max(path))));
-    Part { kind: node.result(), lost: found, product_path: product_path + own, c_path: c_path.map(|path| path + own) }
+    Part { kind: node.result(), states, product_path: product_path + own, c_path: c_path.map(|path| path + own) }
 }

@@ -16,6 +16,15 @@ pub enum Signs {
     Mixed,
 }
 
+/// The losses that are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Counted {
+    /// All, of terms with these signs.
+    All(Signs),
+    /// Those that may take a partial sum beyond the sums of the terms of each sign. What moves toward zero cannot.
+    Outward,
+}
+
 impl Signs {
     /// All three.
     pub(super) const ALL: [Self; 3] = [Self::Positive, Self::Negative, Self::Mixed];
@@ -36,19 +45,20 @@ impl Sides {
         Self { down: most, up: most }
     }
 
-    /// The loss of an operation that moves every magnitude toward zero, for terms of these signs.
-    pub(super) fn toward_zero(most: f64, signs: Signs) -> Self {
-        match signs {
-            Signs::Positive => Self { down: most, up: 0.0 },
-            Signs::Negative => Self { down: 0.0, up: most },
-            Signs::Mixed => Self::both(most),
+    /// The loss of an operation that moves every magnitude toward zero.
+    pub(super) fn toward_zero(most: f64, counted: Counted) -> Self {
+        match counted {
+            Counted::All(Signs::Positive) => Self { down: most, up: 0.0 },
+            Counted::All(Signs::Negative) => Self { down: 0.0, up: most },
+            Counted::All(Signs::Mixed) => Self::both(most),
+            Counted::Outward => Self::both(0.0),
         }
     }
 
     /// The loss of cutting a term at the grid, in units of the grid: less than this, or at most this.
-    pub(super) fn cut(below: Below, signs: Signs) -> Self {
+    pub(super) fn cut(below: Below, counted: Counted) -> Self {
         match below {
-            Below::Truncate => Self::toward_zero(1.0, signs),
+            Below::Truncate => Self::toward_zero(1.0, counted),
             Below::Floor => Self { down: 1.0, up: 0.0 },
             Below::Nearest | Below::NearestAway => Self::both(0.5),
             Below::Sticky | Below::OnesComplement => Self::both(1.0),
@@ -56,10 +66,10 @@ impl Sides {
     }
 
     /// The loss of rounding a result, in units in the last place.
-    pub(super) fn rounded(rounding: Rounding, signs: Signs) -> Self {
+    pub(super) fn rounded(rounding: Rounding, counted: Counted) -> Self {
         match rounding {
             Rounding::NearestEven => Self::both(0.5),
-            Rounding::TowardZero => Self::toward_zero(1.0, signs),
+            Rounding::TowardZero => Self::toward_zero(1.0, counted),
             Rounding::Down => Self { down: 1.0, up: 0.0 },
             Rounding::Up => Self { down: 0.0, up: 1.0 },
             Rounding::ToOdd => Self::both(1.0),

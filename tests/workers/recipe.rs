@@ -1,6 +1,6 @@
 //! A program that multiplies by the recipe that its arguments describe. It shares no code with the search for recipes.
 //!
-//! The arguments are `in=f32|bf16|e4m3|e5m2`, `unit=fma|mul|six`, levels as `level=DIVISION,MERGE[,+0][,bf16]`
+//! The arguments are `in=f32|bf16|e4m3|e5m2|e3m2|e2m3|e2m1`, `unit=fma|mul|six`, levels as `level=DIVISION,MERGE[,+0][,bf16]`
 //! (outermost first; DIVISION is `every:N`, `slices:S:TILE`, `balanced:S:TILE` or `lanes:S:TILE`; `bf16` rounds partial
 //! sums), and `store=acc|add|bf16|scaled`.
 
@@ -64,11 +64,17 @@ fn described(arguments: impl Iterator<Item = String>) -> Recipe {
 
 fn multiply(recipe: &Recipe, tile: &Tile) -> Vec<f32> {
     let wide = |bits: Vec<u16>| bits.into_iter().map(|bits| f32::from_bits(u32::from(bits) << 16)).collect();
-    let narrow = |bits: Vec<u8>, fraction: i32| bits.into_iter().map(|bits| of_eight_bits(bits, fraction)).collect();
+    let narrow = |bits: Vec<u8>, (exponent, fraction): (u32, u32)| {
+        bits.into_iter().map(|bits| of_few_bits(bits, (exponent, fraction))).collect()
+    };
+    let eight = |format: (u32, u32)| (narrow(tile.a(), format), narrow(tile.b(), format));
     let (a, b): (Vec<f32>, Vec<f32>) = match recipe.input.as_str() {
         "bf16" => (wide(tile.a()), wide(tile.b())),
-        "e4m3" => (narrow(tile.a(), 3), narrow(tile.b(), 3)),
-        "e5m2" => (narrow(tile.a(), 2), narrow(tile.b(), 2)),
+        "e4m3" => eight((4, 3)),
+        "e5m2" => eight((5, 2)),
+        "e3m2" => eight((3, 2)),
+        "e2m3" => eight((2, 3)),
+        "e2m1" => eight((2, 1)),
         _ => (tile.a(), tile.b()),
     };
     let all: Vec<usize> = (0..tile.k).collect();
@@ -175,12 +181,14 @@ fn merged(level: &Level, mut sums: Vec<f32>) -> f32 {
     }
 }
 
-/// The value of a finite number of eight bits with this many fraction bits.
-fn of_eight_bits(bits: u8, fraction: i32) -> f32 {
-    let (exponent, bias) = (i32::from(bits & 0x7f) >> fraction, (1 << (6 - fraction)) - 1);
-    let significand = i32::from(bits) & ((1 << fraction) - 1) | i32::from(exponent > 0) << fraction;
-    let value = significand as f32 * 2.0_f32.powi(exponent.max(1) - bias - fraction);
-    if bits >> 7 == 1 { -value } else { value }
+/// The value of a finite number with a sign, exponent bits and fraction bits, eight or fewer in all.
+fn of_few_bits(bits: u8, (exponent_bits, fraction_bits): (u32, u32)) -> f32 {
+    let (exponent_of, fraction_of) = ((1 << exponent_bits) - 1, (1 << fraction_bits) - 1);
+    let exponent = i32::from(bits) >> fraction_bits & exponent_of;
+    let significand = i32::from(bits) & fraction_of | i32::from(exponent > 0) << fraction_bits;
+    let place = exponent.max(1) - (exponent_of >> 1) - fraction_bits as i32;
+    let value = significand as f32 * 2.0_f32.powi(place);
+    if bits >> (exponent_bits + fraction_bits) == 1 { -value } else { value }
 }
 
 fn to_bf16(value: f32) -> u16 {

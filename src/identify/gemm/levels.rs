@@ -35,7 +35,7 @@ const ORDERS: [MergeOrder; 5] =
 
 /// Returns every way to read the tree as levels, outermost first. The first reading has no levels: all of k is one
 /// chain.
-pub(super) fn readings(tree: &Tree) -> Vec<Vec<Split>> {
+pub(super) fn readings_of(tree: &Tree) -> Vec<Vec<Split>> {
     let all: Vec<usize> = (0..tree.k).collect();
     let mut found = below(tree, &all, DEEPEST);
     found.truncate(READINGS);

@@ -11,7 +11,7 @@ use super::{
     candidate::Candidate,
     check::check,
     fit::{Fit, weights},
-    levels::{Split, readings},
+    levels::{Split, readings_of},
     own,
     product::Product,
     recipe,
@@ -82,6 +82,9 @@ pub struct Found {
     pub verified: u64,
     /// Number of candidates that were computed.
     pub tried: usize,
+    /// Whether the order of the sum was seen. If not, it is assumed to be one chain of the unit's operations, and no
+    /// element that was compared contradicts it.
+    pub shows_order: bool,
 }
 
 impl Found {
@@ -110,7 +113,11 @@ impl Found {
     /// Describes the recipe in words: the levels, outermost first, then the unit, then what is stored.
     #[must_use]
     pub fn words(&self) -> Vec<String> {
-        recipe::words(&self.candidate)
+        let mut words = recipe::words(&self.candidate);
+        if !self.shows_order {
+            words.push("the order of the sum does not show: no value is large enough for others to vanish".to_owned());
+        }
+        words
     }
 
     /// Whether another recipe is the same, however many candidates were tried and elements compared.
@@ -130,6 +137,12 @@ const PARTS: usize = 3;
 
 /// Minimum number of units that a dot has to count.
 const FEWEST: usize = 8;
+
+/// The factor by which fewer units are counted if no candidate explains the order.
+const FEWER: usize = 4;
+
+/// The stage of the search from which on candidates are computed with c.
+const WITH_C: usize = 2;
 
 /// Number of comparisons that may fail before the search is abandoned.
 const ATTEMPTS: usize = 4;
@@ -189,34 +202,47 @@ fn part(
     progress: &dyn Fn(&str),
 ) -> Result<GemmOutcome, Error> {
     let id = &product.operation.id;
-    let units = units(id);
+    if id.block_scale().is_some() {
+        return Ok(refused("recipes of products with block scales are not identified"));
+    }
     let weights = weights(product)?;
-    let (readings, tree): (Vec<Vec<Split>>, _) = if id.is_integer() || product.k() == 1 {
-        (vec![Vec::new()], None)
-    } else {
-        let Some(scale) = Scale::find(product, weights.alpha, effort.seed)? else {
-            return Ok(refused("no sum counts units beside a large value: the order does not show"));
-        };
-        // A sum of few bits counts fewer units if they meet in one slice than if they lie at random places.
-        let mut scale = scale;
-        let tree = loop {
-            if let Some(tree) = discover(product, &scale, effort.seed, progress)? {
-                break tree;
-            }
-            scale.capacity /= 2;
-            if scale.capacity < FEWEST {
-                return Ok(refused("a sum of units beside a large value is not a count, so the order does not show"));
-            }
-        };
-        (readings(&tree), Some(tree))
-    };
     let seed = effort.seed;
+    let has_order = !id.is_integer() && product.k() > 1;
+    let mut scale = if has_order { Scale::find(product, weights.alpha, seed)? } else { None };
+    let mut tree = None;
+    // A sum of few bits counts fewer units if they meet in one slice than if they lie at random places.
+    while let Some(counts) = &mut scale {
+        tree = discover(product, counts, seed, progress)?;
+        if tree.is_some() {
+            break;
+        }
+        counts.capacity /= 2;
+        if counts.capacity < FEWEST {
+            return Ok(refused("a sum of units beside a large value is not a count, so the order does not show"));
+        }
+    }
+    let shows_order = !has_order || tree.is_some();
+    let mut readings = tree.as_ref().map_or_else(|| vec![Vec::new()], readings_of);
     let (failed, kept) = (Vec::new(), Vec::new());
-    let mut fit = Fit { product, units, tree, weights, seed, tried: 0, nearest: None, failed, kept };
-    let compared =
-        |fit: &mut Fit<'_, '_>, own: bool| attempts(fit, &readings, (regions, region), effort, own, progress);
-    if let Some(found) = compared(&mut fit, false)? {
-        return Ok(GemmOutcome::Identified(found));
+    let mut fit = Fit { product, units: units(id), tree, weights, seed, tried: 0, nearest: None, failed, kept };
+    let compared = |fit: &mut Fit<'_, '_>, readings: &[Vec<Split>], own: bool| {
+        let found = attempts(fit, readings, (regions, region), effort, own, progress)?;
+        Ok::<_, Error>(found.map(|found| GemmOutcome::Identified(Found { shows_order, ..found })))
+    };
+    if let Some(found) = compared(&mut fit, &readings, false)? {
+        return Ok(found);
+    }
+    // A partial sum of few bits may have held the counts of some slices by chance: fewer units show the order then.
+    let fewer = scale.map(|scale| Scale { capacity: scale.capacity / FEWER, ..scale });
+    if let Some(fewer) = fewer.filter(|fewer| fewer.capacity >= FEWEST)
+        && let Some(tree) = discover(product, &fewer, seed, progress)?
+        && fit.tree.as_ref().is_some_and(|seen| !seen.is_same(&tree))
+    {
+        readings = readings_of(&tree);
+        (fit.tree, fit.tried) = (Some(tree), 0);
+        if let Some(found) = compared(&mut fit, &readings, false)? {
+            return Ok(found);
+        }
     }
     let own = match &fit.tree {
         Some(tree) => own::units(product, (tree, &readings), seed, progress)?,
@@ -225,27 +251,44 @@ fn part(
     if !own.is_empty() {
         fit.units = own;
         fit.tried = 0;
-        if let Some(found) = compared(&mut fit, true)? {
-            return Ok(GemmOutcome::Identified(found));
+        if let Some(found) = compared(&mut fit, &readings, true)? {
+            return Ok(found);
         }
     }
+    refusal(fit, &readings, shows_order, progress)
+}
+
+/// Refuses the elements of a region, with the smallest input that no candidate explains.
+fn refusal(
+    mut fit: Fit<'_, '_>,
+    readings: &[Vec<Split>],
+    shows_order: bool,
+    progress: &dyn Fn(&str),
+) -> Result<GemmOutcome, Error> {
     progress("searching for the smallest input that no candidate explains");
+    let came = fit.nearest.as_ref().map_or(0, |(_, (stage, _))| *stage);
     let nearest = fit.nearest.take().map(|(candidate, _)| candidate);
     let mut rivals: Vec<Candidate> = nearest.iter().cloned().collect();
     rivals.extend(std::mem::take(&mut fit.kept));
+    let mut pools = std::mem::take(&mut fit.failed);
+    pools.extend(fit.witnesses(readings)?);
+    // A candidate that was not tried with c would not explain any.
+    pools.retain(|pool| came >= WITH_C || pool.c.iter().all(|c| *c == 0));
     let mut unexplained = None;
-    let pools = std::mem::take(&mut fit.failed);
-    for pool in pools.iter().chain(&fit.witnesses(&readings)?) {
-        unexplained = smallest(product, pool, &rivals)?;
-        if unexplained.is_some() {
-            break;
+    // If each dot is explained by some candidate, the nearest one alone is contradicted.
+    for rivals in [&rivals[..], &rivals[..rivals.len().min(1)]] {
+        for pool in &pools {
+            if unexplained.is_none() {
+                unexplained = smallest(fit.product, pool, rivals)?;
+            }
         }
     }
-    let reason = format!(
-        "none of {} candidates with {} readings of the order explains every element",
-        fit.tried,
-        readings.len()
-    );
+    let order = if shows_order {
+        format!("{} candidates with {} readings of the order", fit.tried, readings.len())
+    } else {
+        format!("{} candidates, whose order does not show,", fit.tried)
+    };
+    let reason = format!("none of {order} explains every element");
     Ok(GemmOutcome::Refused { reason, unexplained, nearest: nearest.iter().flat_map(recipe::words).collect() })
 }
 
@@ -263,7 +306,7 @@ fn attempts(
         let Some(candidate) = first_that_fits(fit, readings, strictly, progress)? else { break };
         let checked = check(fit.product, &candidate, (regions, region), (effort.elements, effort.seed), progress)?;
         if checked.mismatches == 0 {
-            return Ok(Some(Found { candidate, verified: checked.elements, tried: fit.tried }));
+            return Ok(Some(Found { candidate, verified: checked.elements, tried: fit.tried, shows_order: true }));
         }
         fit.nearest = Some((candidate.clone(), (3, usize::try_from(checked.elements).unwrap_or(usize::MAX))));
         fit.kept.insert(0, candidate);

@@ -86,7 +86,8 @@ impl Scale {
         let mut random = Random(seed);
         let (large, small) = if self.is_split() {
             let mut all = some(&mut random, k, k);
-            let small = all.split_off(k.div_ceil(2));
+            let mut small = all.split_off(k.div_ceil(2));
+            small.sort_unstable();
             (all, small)
         } else {
             ((0..k).collect(), (0..k).collect())
@@ -98,36 +99,48 @@ impl Scale {
         let pick = |random: &mut Random, of: &[usize], count: usize| -> Vec<usize> {
             some(random, of.len(), count).into_iter().map(|at| of[at]).collect()
         };
-        let mut sizes: Vec<usize> = (0..).map(|power| 1 << power).take_while(|size| *size < small.len()).collect();
-        sizes.push(small.len());
-        let (mut lines, mut beside) = (Vec::new(), Vec::new());
+        // D holds every count up to this one, and only some of the larger ones.
+        let most = small.len().min(1 << (d.fraction_bits() + 1).min(30));
+        let mut sizes: Vec<usize> = (0..).map(|power| 1 << power).take_while(|size| *size < most).collect();
+        sizes.push(most);
+        let (mut lines, mut beside, mut counted) = (Vec::new(), Vec::new(), Vec::new());
         for size in &sizes {
-            for _ in 0..TRIALS {
-                let places = pick(&mut random, &small, *size);
+            for trial in 0..TRIALS {
+                // Few bits hold an even count more often than an odd one.
+                let size = (size - trial % 2).max(1);
+                // Half of the time side by side, since they then meet in one slice, whose sum may not vanish.
+                let places = if trial % 4 < 2 {
+                    pick(&mut random, &small, size)
+                } else {
+                    let start = random.below(small.len() - size + 1);
+                    small[start..start + size].to_vec()
+                };
+                counted.push(size);
                 lines.push(self.line(&places, &[]));
                 // Units next to the large value vanish until it meets its negation; the places of the two hold none.
                 let mut apart = pick(&mut random, &large, 2.min(large.len()));
                 let (i, j) = (apart.remove(0), apart.pop().unwrap_or(0));
                 beside.push(places.iter().filter(|at| **at != i && **at != j).count());
                 // The units left of two halves add up to those left of both; they do not if units vanish only in part.
-                let (first, second) = places.split_at(size / 2);
-                for places in [&places, first, second] {
+                let every_other = |from: usize| places.iter().copied().skip(from).step_by(2).collect::<Vec<_>>();
+                for places in [&places, &every_other(0), &every_other(1)] {
                     lines.push(self.line(places, &[(i, self.large.0), (j, self.large.1)]));
                 }
             }
         }
         let found = product.ask(&fixed, &lines, &[0])?;
         let (mut capacity, mut some_vanish) = (0, k <= 2);
-        for ((size, found), beside) in sizes.iter().zip(found.chunks(4 * TRIALS)).zip(beside.chunks(TRIALS)) {
+        let asked = sizes.iter().zip(counted.chunks(TRIALS));
+        for (((size, counted), found), beside) in asked.zip(found.chunks(4 * TRIALS)).zip(beside.chunks(TRIALS)) {
             let counts: Vec<Option<usize>> = found.iter().map(|bits| self.count(d, *bits)).collect();
-            let is_counted = |trial: &[Option<usize>]| match trial {
+            let is_counted = |(trial, size): (&[Option<usize>], &usize)| match trial {
                 [Some(all), Some(left), Some(first), Some(second)] => {
                     all == size && left <= size && *left == first + second
                 }
                 [all, ..] => k == 1 && *all == Some(*size),
                 [] => false,
             };
-            if !counts.chunks(4).all(is_counted) {
+            if !counts.chunks(4).zip(counted).all(is_counted) {
                 break;
             }
             some_vanish |=

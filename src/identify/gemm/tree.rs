@@ -103,6 +103,11 @@ impl Tree {
         found
     }
 
+    /// Whether another tree has the same sets.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        self.by_key.len() == other.by_key.len() && self.by_key.keys().all(|key| other.by_key.contains_key(key))
+    }
+
     /// Returns the set with this key.
     pub(super) fn find(&self, key: u64) -> Option<&Clade> {
         self.by_key.get(&key).map(|at| &self.clades[*at])
