@@ -7,7 +7,7 @@ use mxprobe_api::{Drill, Elements, Error, TileBatch};
 use mxprobe_shaders::ptx::layout::{Layout, Layouts};
 use mxprobe_shaders::ptx::screening::{Control, step};
 
-use super::Compiled;
+use super::compiled::Compiled;
 use crate::session::{Session, called, grid};
 use crate::written::{FILLINGS, is_all};
 
