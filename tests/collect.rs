@@ -37,6 +37,7 @@ impl Collected {
             .env("MXPROBE_FAKE_MODEL", "v100")
             .env("COLLECT_DEVICES", "cuda:0")
             .env("COLLECT_SECONDS", "40000 40000 40000")
+            .env("COLLECT_SCREEN", "1")
             .env("COLLECT_TIMEOUT", "40000")
             .env("COLLECT_DOTS", "20000")
             .env("COLLECT_TIME", "1")

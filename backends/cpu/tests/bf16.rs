@@ -5,7 +5,11 @@
 
 mod reference;
 
-use mxprobe_api::{Backend, Device, Elements, Operation, Rounding, Subnormals, TileBatch, execute};
+use std::time::Duration;
+
+use mxprobe_api::{
+    Backend, Device, Drill, Elements, Injection, Operation, Rounding, Subnormals, TileBatch, digest, execute, screen,
+};
 use mxprobe_cpu::CpuBackend;
 use reference::{
     CLASSES, Class, ONE, Random, Rules, SPECIAL_BF16, SPECIAL_F32, draw, fma_in_f64, tdpbf16ps, vdpbf16ps,
@@ -265,4 +269,40 @@ fn tdpbf16ps_is_two_chains_joined_before_c() {
             }
         }
     });
+}
+
+/// Screens an instruction on each core: all are right, and a bit inverted on one of them is found there.
+fn is_screened_on_each_core(device: &dyn Device, operation: &Operation) {
+    const BLOCKS: usize = 4;
+    let mut operands = TileBatch::zeros(operation, BLOCKS * 16);
+    let mut random = mxprobe_api::Random(7);
+    for elements in [&mut operands.a, &mut operands.b, &mut operands.c] {
+        random.fill(elements, mxprobe_api::Random::dense);
+    }
+    let d = execute(device, operation, &operands).expect("the device computes");
+    let digests: Vec<u64> = d.bytes().chunks(d.bytes().len() / BLOCKS).map(digest).collect();
+    let units = device.screening().expect("CPUs are screened").units();
+    let last = *units.last().expect("a core");
+    for inject in [None, Some(Injection { bit: 9, unit: Some(last), ..Injection::default() })] {
+        let duration = Duration::ZERO;
+        let drill = Drill { operands: &operands, digests: &digests, duration, passes: 3, steps: 1, unit: None, inject };
+        let found = screen(device, operation, &drill).expect("it is screened");
+        assert_eq!(found.iter().filter_map(|screened| screened.unit).collect::<Vec<_>>(), units);
+        for screened in found {
+            let is_wrong = inject.is_some() && screened.unit == Some(last);
+            assert_eq!(screened.wrong, if is_wrong { screened.blocks } else { 0 }, "{screened:?}");
+        }
+    }
+}
+
+#[test]
+#[cfg_attr(not(avx512_bf16), ignore = "this CPU has no AVX512-BF16")]
+fn vdpbf16ps_is_screened_on_each_core() {
+    with_instruction("vdpbf16ps", is_screened_on_each_core);
+}
+
+#[test]
+#[cfg_attr(not(amx_bf16), ignore = "this CPU has no AMX-BF16")]
+fn tdpbf16ps_is_screened_on_each_core() {
+    with_instruction("tdpbf16ps", is_screened_on_each_core);
 }

@@ -3,19 +3,19 @@
 //! The kernels are those of [`mxprobe_shaders::ptx::screening`]. One block at least runs on every multiprocessor, and
 //! stores which one that was. Words are read only to learn the right digests, and once a digest is wrong.
 
+mod compiled;
 mod work;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
-use cudarc::driver::{CudaFunction, CudaSlice};
-use mxprobe_api::{Drill, Elements, Error, Format, KEPT, OperationId, Screened, WrongBlock, digest};
-use mxprobe_shaders::ptx::layout::Layouts;
-use mxprobe_shaders::ptx::screening::{EVERY, is_chained, kernel};
-use mxprobe_shaders::ptx::throughput_loop::blocks_of_multiprocessor;
-use mxprobe_shaders::ptx::{Instruction, Kernel, Target};
+use cudarc::driver::CudaSlice;
+use mxprobe_api::{Drill, Elements, Error, KEPT, OperationId, Screened, WrongBlock, digest};
+use mxprobe_shaders::ptx::screening::EVERY;
+use mxprobe_shaders::ptx::{Instruction, Target};
 
 use crate::session::Session;
+use compiled::Compiled;
 use work::{Blocks, Launch, Work};
 
 /// The number of instructions to chain: checking D of one costs at most 5 % of the time of so many (docs/screen.md).
@@ -30,24 +30,15 @@ const DIGESTED: u64 = 1 << 24;
 /// The number of launches after which a multiprocessor that ran no block counts as not reached.
 const LAUNCHES: usize = 4;
 
+/// The number of wrong blocks that are kept of all multiprocessors, at least one of each.
+const MOST_KEPT: usize = 64;
+
 /// How often words are read again in search of a fault that a digest showed.
 const READINGS: usize = 16;
 
 /// The kernels compiled so far; `None` for instructions that have none.
 #[derive(Default)]
 pub(crate) struct Kernels(HashMap<OperationId, Option<Compiled>>);
-
-/// A compiled kernel.
-struct Compiled {
-    function: CudaFunction,
-    kernel: Kernel,
-    layouts: Layouts,
-    /// The format of D.
-    d: Format,
-    /// The number of blocks on each multiprocessor.
-    blocks: u32,
-    is_chained: bool,
-}
 
 impl Kernels {
     /// Screens an operation with its kernel, compiled on first use; `None` if it has none.
@@ -62,7 +53,7 @@ impl Kernels {
     ) -> Result<Option<Vec<Screened>>, Error> {
         let id = &instruction.id;
         if !self.0.contains_key(id) {
-            let compiled = compile(session, instruction, target).map_err(|error| error.context(id))?;
+            let compiled = Compiled::compile(session, instruction, target).map_err(|error| error.context(id))?;
             self.0.insert(id.clone(), compiled);
         }
         let Some(compiled) = &self.0[id] else { return Ok(None) };
@@ -75,14 +66,6 @@ impl Kernels {
             .map(Some)
             .map_err(|error| error.context(id))
     }
-}
-
-fn compile(session: &Session, instruction: &Instruction, target: Target) -> Result<Option<Compiled>, Error> {
-    let layouts = Layouts::new(instruction);
-    let Some(kernel) = kernel(instruction, &layouts, target) else { return Ok(None) };
-    let function = session.load(&format!("{}.screen", instruction.id), &kernel.text)?.function;
-    let (blocks, is_chained) = (blocks_of_multiprocessor(Some(instruction)), is_chained(instruction));
-    Ok(Some(Compiled { function, kernel, layouts, d: instruction.id.d, blocks, is_chained }))
 }
 
 /// One screen of an operation.
@@ -254,6 +237,9 @@ impl Screen<'_> {
             (None, Some(of)) if of.len() == 1 => *of.first().expect("one"),
             _ => EVERY,
         };
+        // Enough to name a place, and not more than a message to another process should hold.
+        let multiprocessors = of.map_or(self.session.multiprocessors as usize, BTreeSet::len);
+        let kept = (MOST_KEPT / multiprocessors).clamp(1, KEPT);
         for (block, wanted) in self.drill.digests.iter().enumerate() {
             let words = Some(block..block + 1);
             let launched = self.work.launch(&Launch { grid: self.work.grid(), passes: 1, only, marks, words })?;
@@ -266,7 +252,7 @@ impl Screen<'_> {
                 let d = self.work.d_of(words, 0);
                 if digest(d.bytes()) != *wanted {
                     tally.wrong += 1;
-                    if tally.kept.len() < KEPT {
+                    if tally.kept.len() < kept {
                         tally.kept.push(WrongBlock { pass: 0, block, d });
                     }
                 }

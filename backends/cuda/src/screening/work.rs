@@ -10,7 +10,7 @@ use mxprobe_api::{
 use mxprobe_shaders::ptx::layout::{Layout, Layouts};
 use mxprobe_shaders::ptx::screening::{Control, step};
 
-use super::Compiled;
+use super::compiled::Compiled;
 use crate::session::{Session, called, grid};
 
 /// The blocks of a drill on the device.
