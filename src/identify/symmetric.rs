@@ -197,12 +197,13 @@ fn around_c(parts: Vec<Part>) -> Vec<Vec<Expression>> {
     ]
 }
 
-/// Returns the trees of all families without those that are known and without duplicates; only those of one family if a
-/// tree of that is known, which was seen in another way.
-pub(super) fn unknown(families: Vec<Vec<Expression>>, known: &[Expression]) -> Vec<Expression> {
+/// Returns the trees of all families without those that are known and without duplicates. If `near` is set, which says
+/// that a known tree explains nearly every dot, only the family of that one is taken.
+pub(super) fn unknown(families: Vec<Vec<Expression>>, known: &[Expression], near: bool) -> Vec<Expression> {
     let untied = |family: Vec<Expression>| family.iter().map(Expression::untied).collect();
     let mut families: Vec<Vec<Expression>> = families.into_iter().map(untied).collect();
-    if let Some(seen) = families.iter().position(|family| family.iter().any(|tree| known.contains(tree))) {
+    let is_seen = |family: &Vec<Expression>| family.iter().any(|tree| known.contains(tree));
+    if near && let Some(seen) = families.iter().position(is_seen) {
         families = vec![families.swap_remove(seen)];
     }
     let mut distinct: Vec<Expression> = Vec::new();
@@ -345,7 +346,8 @@ mod tests {
         let like = sum(vec![sum(vec![product(0), product(1)]), c()]);
         let other = sum(vec![product(1), sum(vec![product(0), c()])]);
         let families = vec![vec![other.clone()], vec![seen.clone(), like.clone()]];
-        assert_eq!(unknown(families.clone(), &[seen.clone()]), [like.untied()]);
-        assert_eq!(unknown(families, &[]), [other.untied(), seen, like.untied()]);
+        assert_eq!(unknown(families.clone(), &[seen.clone()], true), [like.untied()]);
+        assert_eq!(unknown(families.clone(), &[seen.clone()], false), [other.untied(), like.untied()]);
+        assert_eq!(unknown(families, &[], true), [other.untied(), seen, like.untied()]);
     }
 }
