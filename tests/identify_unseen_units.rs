@@ -267,11 +267,6 @@ fn two_adders_that_differ_by_chance_are_united() {
 }
 
 #[test]
-fn a_cut_far_below_a_sum_is_told_from_an_exact_one() {
-    recovered("a-sum-cut-41-bits-below-its-product");
-}
-
-#[test]
 fn every_unit_that_is_drawn_is_a_model() {
     for index in 0..2_000 {
         drawn(7, index).model();

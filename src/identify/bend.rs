@@ -10,7 +10,8 @@ use super::{
     refine::refine,
     run::{A_LITTLE, NEARLY_AT_FIRST, ONE_SHAPE, PAIRS, Search},
     scored::{self, Scored},
-    search, symmetric,
+    search,
+    symmetric::{self, Apart},
 };
 
 /// Per cent of all dots that a candidate must explain before two of its values are changed simultaneously.
@@ -49,11 +50,11 @@ impl Search<'_, '_> {
     }
 
     /// Determines the adders of a tree whose additions share one, then of the same tree with one for each level, and with
-    /// one more for the addition that gives d.
+    /// one more for the addition that gives d or for the one that takes c.
     fn with_few_adders(&mut self, shape: &Expression, tried: &mut Vec<Scored>) -> Result<Option<Outcome>, Error> {
         let of = scored::spread(&self.experiments.ordinary, search::SECOND).len();
         let mut seen = HashSet::new();
-        let few = [false, true].map(|last_apart| symmetric::tied(shape, last_apart));
+        let few = [Apart::Neither, Apart::Last, Apart::First].map(|apart| symmetric::tied(shape, apart));
         for skeleton in symmetric::tied_to_one(shape).into_iter().chain(few).map(Rc::new) {
             if self.experiments.is_late() {
                 break;

@@ -34,7 +34,7 @@ impl Default for Effort {
             seed: 1,
             first: 3_000,
             attack: 50_000,
-            rounds: 12,
+            rounds: 24,
             terms: 1_150_000_000,
             time: Duration::from_secs(120),
             nan: NanBits::Bits,

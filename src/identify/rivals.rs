@@ -3,9 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use mxprobe_api::{FloatEncoding, Format, Overflow, Rounding, Subnormals};
-use mxprobe_models::{
-    Adder, Below, Exponent, Flush, GridRule, IgnoredValues, Output, PARAMETERS, Parameter, RULE, Setting, Turn,
-};
+use mxprobe_models::{Adder, Flush, GridRule, Output, PARAMETERS, Parameter, RULE, Setting, Turn};
 
 use super::{
     experiments::{Experiments, fewer},
@@ -41,6 +39,8 @@ struct Rival {
     product: Option<usize>,
     /// The adder that it changes, if it is one.
     adder: Option<usize>,
+    /// How far below the largest term it differs, if that does not follow from its values.
+    depths: Vec<i32>,
 }
 
 impl Rival {
@@ -71,7 +71,7 @@ pub(super) fn splitting(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypo
     shared.extend(Sparse::new(subject.id(), seed_of(seed, 5)).take(pool / 3));
     let shared = Pool::new(subject, shared, hypothesis);
     // Dots about each adder, and arbitrary others, drawn when the first rival needs them.
-    let mut about: BTreeMap<Option<usize>, Pool> = BTreeMap::new();
+    let mut about: BTreeMap<(Option<usize>, bool), Pool> = BTreeMap::new();
     let mut sparse: Option<Pool> = None;
     let mut found = Vec::new();
     for rival in neighbours(experiments, hypothesis, &mut random) {
@@ -90,7 +90,9 @@ pub(super) fn splitting(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypo
             let pools = if rival.floor.is_some() || rival.product.is_some() {
                 [&drawn(&mut random, 1), &others(&mut random, 1)]
             } else {
-                let own = about.entry(rival.adder).or_insert_with(|| drawn(&mut random, OF_AN_ADDER));
+                let own = about
+                    .entry((rival.adder, rival.depths.is_empty()))
+                    .or_insert_with(|| drawn(&mut random, OF_AN_ADDER));
                 [&*own, &*sparse.get_or_insert_with(|| others(&mut random, MORE))]
             };
             split = pools
@@ -153,12 +155,12 @@ fn neighbours(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis, ra
             Move::Adder(at, _) => (None, Some(*at)),
             _ => (None, None),
         };
-        Some(Rival { hypothesis: change.apply(hypothesis)?, floor: None, product, adder })
+        Some(Rival { hypothesis: change.apply(hypothesis)?, floor: None, product, adder, depths: Vec::new() })
     });
     let of_moves: Vec<Rival> = of_moves.collect();
     let of_thresholds = thresholds::all(experiments, hypothesis).into_iter().map(|threshold| {
-        let Threshold { hypothesis, floor, adder } = threshold;
-        Rival { hypothesis, floor, product: None, adder: Some(adder) }
+        let Threshold { hypothesis, floor, adder, depths } = threshold;
+        Rival { hypothesis, floor, product: None, adder: Some(adder), depths }
     });
     of_moves.into_iter().chain(of_thresholds).collect()
 }
@@ -192,8 +194,8 @@ struct Aim {
     nodes: Vec<Node>,
     /// Half of the dots use leaves regardless of `nodes`.
     anywhere: bool,
-    /// For each node in which c or a sum that contains it is added, the products that it meets there.
-    beside_c: Vec<Vec<usize>>,
+    /// The products of each node, without those of a sum that contains c, and whether they meet c or such a sum there.
+    tied: Vec<(Vec<usize>, bool)>,
     /// Fraction bits to which the unit, or the adder in question, rounds.
     fraction_bits: u32,
 }
@@ -206,7 +208,13 @@ impl Aim {
         Self {
             centres: centres(subject, hypothesis),
             depths: depths(&hypothesis.adders),
-            beside_c: hypothesis.skeleton.nodes().iter().filter_map(|node| beside_c(&node.parts)).collect(),
+            tied: hypothesis
+                .skeleton
+                .nodes()
+                .iter()
+                .filter_map(|node| tied(&node.parts))
+                .filter(|(_, beside_c)| *beside_c)
+                .collect(),
             nodes: hypothesis.skeleton.nodes(),
             anywhere: true,
             fraction_bits: root.and_then(rounded_to).unwrap_or_else(|| subject.id().d.fraction_bits()),
@@ -227,9 +235,10 @@ impl Aim {
         }
         if let Some(adder) = rival.adder {
             aim.nodes.retain(|node| node.adder == adder);
-            aim.beside_c = aim.nodes.iter().filter_map(|node| beside_c(&node.parts)).collect();
+            aim.tied = aim.nodes.iter().filter_map(|node| tied(&node.parts)).collect();
             let adder = &rival.hypothesis.adders[adder];
             aim.depths = depths(std::slice::from_ref(adder));
+            aim.depths.extend(&rival.depths);
             aim.fraction_bits = rounded_to(adder).unwrap_or(aim.fraction_bits);
         }
         aim
@@ -243,14 +252,14 @@ impl Aim {
 
     /// Draws a tie, or a value that becomes one if a bit is lost, and a small term at a depth where something is
     /// decided. The tie is c or a product alone if it has enough bits; otherwise it is c, or another product, and
-    /// a product of one or three units or half units in the last place of a result near that. `None` in two of three cases, and if c meets too few
+    /// a product of one or three units or half units in the last place of a result near that. `None` in two of three cases, and if a node has too few
     /// products.
     fn tie(&self, subject: &Subject<'_>, random: &mut Random) -> Option<Dot> {
-        if random.below(3) > 0 || self.beside_c.is_empty() {
+        if random.below(3) > 0 || self.tied.is_empty() {
             return None;
         }
         let id = subject.id();
-        let mut products = self.beside_c[random.below(self.beside_c.len())].clone();
+        let (mut products, beside_c) = self.tied[random.below(self.tied.len())].clone();
         let mut next = |random: &mut Random| {
             let left = products.len();
             (left > 0).then(|| products.swap_remove(random.below(left)))
@@ -269,20 +278,25 @@ impl Aim {
         if let Some(factors) = factors {
             let tied = next(random)?;
             put(&mut dot, random, tied, factors, half);
-            match next(random).filter(|_| random.flip()) {
+            match next(random).filter(|_| !beside_c || random.flip()) {
                 Some(deep) => put(&mut dot, random, deep, (small, 1), below - 2),
+                None if !beside_c => return None,
                 None => dot.c = power(id.c, random.flip(), small, below - 2),
             }
             return Some(dot);
         }
         let deep = next(random)?;
         let (halves, lower) = ([1, 3][random.below(2)], i32::from(random.flip()));
-        if random.flip()
-            && let Some(second) = next(random)
-        {
+        if !beside_c || random.flip() {
+            let second = next(random)?;
             put(&mut dot, random, deep, (1, 1), top);
             put(&mut dot, random, second, (halves, 1), half + 1 - lower);
-            dot.c = power(id.c, random.flip(), small, below - 2);
+            if beside_c {
+                dot.c = power(id.c, random.flip(), small, below - 2);
+            } else {
+                let third = next(random)?;
+                put(&mut dot, random, third, (small, 1), below - 2);
+            }
             return Some(dot);
         }
         if id.c.fraction_bits() > self.fraction_bits {
@@ -333,13 +347,13 @@ impl Aim {
     }
 }
 
-/// Returns the products that c, or the sum that contains it, meets in a node, if there are any.
-fn beside_c(node: &[Vec<Leaf>]) -> Option<Vec<usize>> {
-    node.iter().any(|part| part.contains(&Leaf::C)).then_some(())?;
-    let others = node.iter().filter(|part| !part.contains(&Leaf::C)).flatten();
-    let products: Vec<usize> =
-        others.filter_map(|leaf| if let Leaf::Product(k) = leaf { Some(*k) } else { None }).collect();
-    (!products.is_empty()).then_some(products)
+/// Returns a node's products, without those of a sum that contains c, and whether they meet c or such a sum; `None` if
+/// there are no such products.
+fn tied(node: &[Vec<Leaf>]) -> Option<(Vec<usize>, bool)> {
+    let (with_c, others): (Vec<&Vec<Leaf>>, Vec<&Vec<Leaf>>) = node.iter().partition(|part| part.contains(&Leaf::C));
+    let product = |leaf: &Leaf| if let Leaf::Product(k) = leaf { Some(*k) } else { None };
+    let products: Vec<usize> = others.into_iter().flatten().filter_map(product).collect();
+    (!products.is_empty()).then_some((products, !with_c.is_empty()))
 }
 
 /// Returns the fraction bits to which an adder rounds, if it rounds.

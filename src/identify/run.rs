@@ -179,7 +179,9 @@ impl Search<'_, '_> {
             }
             come.push((progress, shape));
         }
-        let symmetric = self.symmetric_shapes(&shapes, &above_floors)?;
+        let all = self.experiments.dots.len();
+        let near = tried.iter().any(|scored| scored.explained * 100 >= all * NEARLY);
+        let symmetric = self.symmetric_shapes(&shapes, &above_floors, near)?;
         if let Some(outcome) = self.symmetric(&symmetric, &mut come, &mut tried)? {
             return Ok(self.finished(outcome));
         }

@@ -64,9 +64,20 @@ pub(super) fn trees(subject: &Subject<'_>, seed: u64) -> Result<Vec<Vec<Expressi
     }
 }
 
-/// Returns a tree with one adder for the additions in which c meets other terms, and one for each level of the others.
-/// If `last_apart` is set, the addition that gives d has an adder of its own.
-pub(super) fn tied(tree: &Expression, last_apart: bool) -> Skeleton {
+/// The addition through which c passes that has an adder of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Apart {
+    /// None: all of them share one.
+    Neither,
+    /// The one that gives d.
+    Last,
+    /// The one that takes c itself.
+    First,
+}
+
+/// Returns a tree with one adder for the additions in which c meets other terms, but for the one that is `apart`, and
+/// one for each level of the others.
+pub(super) fn tied(tree: &Expression, apart: Apart) -> Skeleton {
     // A step of a chain is on the level of the step before.
     fn height(tree: &Expression) -> usize {
         let Expression::Add(_, arguments) = tree else { return 0 };
@@ -74,11 +85,11 @@ pub(super) fn tied(tree: &Expression, last_apart: bool) -> Skeleton {
         let is_step = sums == 1 && arguments.len() > 1;
         arguments.iter().map(height).max().unwrap_or(0) + usize::from(!is_step)
     }
-    fn tie(tree: &Expression, of_c: usize, levels: &mut Vec<usize>) -> Expression {
+    fn tie(tree: &Expression, (of_first, of_c): (usize, usize), levels: &mut Vec<usize>) -> Expression {
         let Expression::Add(_, arguments) = tree else { return tree.clone() };
         let is_c_alone = matches!(&arguments[..], [Expression::C]);
         let own = if tree.has_c() && !is_c_alone {
-            of_c
+            if arguments.contains(&Expression::C) { of_first } else { of_c }
         } else {
             let level = height(tree);
             levels.iter().position(|known| *known == level).unwrap_or_else(|| {
@@ -86,10 +97,14 @@ pub(super) fn tied(tree: &Expression, last_apart: bool) -> Skeleton {
                 levels.len() - 1
             })
         };
-        Expression::Add(own, arguments.iter().map(|argument| tie(argument, of_c, levels)).collect())
+        Expression::Add(own, arguments.iter().map(|argument| tie(argument, (of_first, of_c), levels)).collect())
     }
     // No level is 0: that stands for the adder of d, and the largest number for one of other sums with c.
-    let (mut levels, of_c) = if last_apart { (vec![0, usize::MAX], 1) } else { (vec![0], 0) };
+    let (mut levels, of_c) = match apart {
+        Apart::Neither => (vec![0], (0, 0)),
+        Apart::Last => (vec![0, usize::MAX], (1, 1)),
+        Apart::First => (vec![0, usize::MAX], (1, 0)),
+    };
     let mut expression = tie(tree, of_c, &mut levels);
     if let Expression::Add(last, _) = &mut expression {
         *last = 0;
@@ -182,12 +197,13 @@ fn around_c(parts: Vec<Part>) -> Vec<Vec<Expression>> {
     ]
 }
 
-/// Returns the trees of all families without those that are known and without duplicates; only those of one family if a
-/// tree of that is known, which was seen in another way.
-pub(super) fn unknown(families: Vec<Vec<Expression>>, known: &[Expression]) -> Vec<Expression> {
+/// Returns the trees of all families without those that are known and without duplicates. If `near` is set, which says
+/// that a known tree explains nearly every dot, only the family of that one is taken.
+pub(super) fn unknown(families: Vec<Vec<Expression>>, known: &[Expression], near: bool) -> Vec<Expression> {
     let untied = |family: Vec<Expression>| family.iter().map(Expression::untied).collect();
     let mut families: Vec<Vec<Expression>> = families.into_iter().map(untied).collect();
-    if let Some(seen) = families.iter().position(|family| family.iter().any(|tree| known.contains(tree))) {
+    let is_seen = |family: &Vec<Expression>| family.iter().any(|tree| known.contains(tree));
+    if near && let Some(seen) = families.iter().position(is_seen) {
         families = vec![families.swap_remove(seen)];
     }
     let mut distinct: Vec<Expression> = Vec::new();
@@ -300,7 +316,7 @@ mod tests {
         let subject = Subject::new(&device, &operation);
         let names: Vec<String> = (0..64).map(|at| format!("n{at}")).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let text = |tree: &Expression| tied(tree, false).expression.text(&names, subject.k());
+        let text = |tree: &Expression| tied(tree, Apart::Neither).expression.text(&names, subject.k());
         trees(&subject, 1).expect("answers").iter().map(|family| family.iter().map(text).collect()).collect()
     }
 
@@ -330,7 +346,8 @@ mod tests {
         let like = sum(vec![sum(vec![product(0), product(1)]), c()]);
         let other = sum(vec![product(1), sum(vec![product(0), c()])]);
         let families = vec![vec![other.clone()], vec![seen.clone(), like.clone()]];
-        assert_eq!(unknown(families.clone(), &[seen.clone()]), [like.untied()]);
-        assert_eq!(unknown(families, &[]), [other.untied(), seen, like.untied()]);
+        assert_eq!(unknown(families.clone(), &[seen.clone()], true), [like.untied()]);
+        assert_eq!(unknown(families.clone(), &[seen.clone()], false), [other.untied(), like.untied()]);
+        assert_eq!(unknown(families, &[], true), [other.untied(), seen, like.untied()]);
     }
 }

@@ -17,6 +17,8 @@ pub(super) struct Threshold {
     pub(super) floor: Option<i32>,
     /// The adder that it changes.
     pub(super) adder: usize,
+    /// How far below the largest term, in binades, it and the others of its kind differ, if that is known.
+    pub(super) depths: Vec<i32>,
 }
 
 /// Returns the rivals that are the hardest to tell apart, for every limit.
@@ -38,7 +40,7 @@ fn limits(hypothesis: &Hypothesis) -> Vec<Threshold> {
             changed.adders[at].grid.iter_mut().for_each(|rule| rule.fraction_bits += wider);
             changed.adders[at].ignored_values =
                 Some(IgnoredValues { below_bits: ignored.below_bits + further, ..ignored });
-            found.push(Threshold { hypothesis: changed, floor: None, adder: at });
+            found.push(Threshold { hypothesis: changed, floor: None, adder: at, depths: Vec::new() });
         }
     }
     found
@@ -56,7 +58,7 @@ fn floors(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis) -> Vec
             let with = |floor: Option<i32>| {
                 let mut changed = hypothesis.clone();
                 changed.adders[at].grid[rule].exponent_floor = floor;
-                Threshold { hypothesis: changed, floor: floor.or(now), adder: at }
+                Threshold { hypothesis: changed, floor: floor.or(now), adder: at, depths: Vec::new() }
             };
             // Low floors change no result so far, and higher ones do: a binary search finds the highest that does not.
             let (mut good, mut bad) = (now.unwrap_or(least - 80), least + 40);
@@ -89,7 +91,7 @@ fn grids(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis) -> Vec<
             let mut changed = hypothesis.clone();
             changed.adders[at] =
                 Adder { grid: grid(Exponent::Operands, bits), below: Below::Truncate, ..adder.clone() };
-            Threshold { hypothesis: changed, floor: None, adder: at }
+            Threshold { hypothesis: changed, floor: None, adder: at, depths: Vec::new() }
         };
         let (mut good, mut bad) = (EXACT_BITS, 1);
         while good - bad > 1 {
@@ -97,7 +99,8 @@ fn grids(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis) -> Vec<
             let fits = explained(experiments, &with(middle).hypothesis, &all, 0).is_some();
             if fits { good = middle } else { bad = middle }
         }
-        found.extend(MORE.into_iter().map(|more| good + more).filter(|bits| *bits <= EXACT_BITS).map(with));
+        let depths: Vec<i32> = MORE.into_iter().map(|more| good + more).filter(|bits| *bits <= EXACT_BITS).collect();
+        found.extend(depths.iter().map(|bits| Threshold { depths: depths.clone(), ..with(*bits) }));
     }
     found
 }

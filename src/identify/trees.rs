@@ -55,7 +55,8 @@ impl Search<'_, '_> {
         Ok(found)
     }
 
-    /// Returns the trees that agree with the exchanges of products that change no result, without those that are known.
+    /// Returns the trees that agree with the exchanges of products that change no result, without those that are known. If
+    /// one of these is `near`, explaining nearly every dot, only trees like it are returned.
     ///
     /// # Errors
     /// Returns the error of the device if it fails.
@@ -63,12 +64,13 @@ impl Search<'_, '_> {
         &mut self,
         known: &[Expression],
         above_floors: &[Expression],
+        near: bool,
     ) -> Result<Vec<Expression>, Error> {
         if known.is_empty() {
             return Ok(Vec::new());
         }
         let known: Vec<Expression> = known.iter().chain(above_floors).map(Expression::untied).collect();
-        let found = symmetric::unknown(symmetric::trees(self.subject(), self.effort.seed)?, &known);
+        let found = symmetric::unknown(symmetric::trees(self.subject(), self.effort.seed)?, &known, near);
         let mut random = Random(seed_of(self.effort.seed, 13));
         if let Some(first) = found.first() {
             let dots = focus::dots(self.subject(), first, &mut random);

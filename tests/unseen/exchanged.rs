@@ -61,22 +61,5 @@ pub(super) fn exchanged() -> Vec<Made> {
                  { terms = \"values\", exponent = \"leading\", fraction_bits = 29 }]",
             )],
         ),
-        Made::new(
-            "a-sum-cut-41-bits-below-its-product",
-            "dot.m4n4k2.f32.e5m2.e5m2.f32",
-            "s(1..2, t(0..1, c))",
-            &[
-                (
-                    "s",
-                    "output = \"f32\"\nrounding = \"nearest-even\"\nfraction_bits = 41\nexponent_floor = -136\n\
-                     below = \"truncate\"\noverflow = \"nan\"\nnan = \"0x7fc00000\"",
-                ),
-                (
-                    "t",
-                    "output = \"f32\"\nrounding = \"up\"\nbelow = \"truncate\"\nnan = \"0x7fc00000\"\n\
-                     grid = [{ terms = \"products\", fraction_bits = 29 }, { terms = \"values\", fraction_bits = 9 }]",
-                ),
-            ],
-        ),
     ]
 }
