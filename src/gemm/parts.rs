@@ -25,7 +25,7 @@ pub struct Parts {
 
 /// The parts of the error of D = A·B, as [`multiply`](super::multiply()) computed it without a C.
 ///
-/// Products of f32 values and their words are exact in f64; sums are compensated (Dot2).
+/// Products of f32 values and their words are exact in f64; sums are compensated.
 ///
 /// # Errors
 /// [`Error::is_invalid`] if the lengths do not fit.

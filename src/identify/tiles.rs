@@ -1,7 +1,6 @@
 //! Batches of tiles with random values, for comparisons of millions of dots.
 
-use mxprobe_api::{Elements, Error, Format, GemmOperands, Operation, OperationId, Specials, TileBatch};
-use mxprobe_models::Evaluator;
+use mxprobe_api::{Elements, Format, GemmOperands, Operation, OperationId, Specials, TileBatch};
 
 use crate::dots::Random;
 
@@ -11,29 +10,25 @@ const ELEMENTS: usize = 1 << 20;
 /// values and is slow to model.
 const ANY: usize = 64;
 
-/// Tiles of random values: every tile of A is combined with every tile of B, so that the model can compute them as one
-/// matrix product.
+/// Random values for a batch of tiles in which every tile of A is combined with every tile of B: as such a batch, or as
+/// one product of matrices.
 pub(super) struct Tiles {
-    pub(super) batch: TileBatch,
-    /// Tiles of A, one below another.
-    a: Pool,
-    /// Tiles of B, side by side.
-    b: Pool,
+    /// The tiles of A, one below another, and those of B, one after another.
+    some: TileBatch,
+    /// B and its scales with their tiles side by side.
+    b: Elements,
+    scale_b: Option<Elements>,
+    /// C of the product.
+    c: Elements,
     /// The number of tiles of A, and of B.
     size: usize,
 }
 
-/// One side of a product, and its scales.
-struct Pool {
-    elements: Elements,
-    scales: Option<Elements>,
-}
-
 impl Tiles {
-    /// Draws the tiles of one round: values about 1, of many sizes, up to the largest, or arbitrary bits.
+    /// Draws the values of one round: about 1, of many sizes, up to the largest, or arbitrary bits.
     pub(super) fn drawn(operation: &Operation, seed: u64, round: u64) -> Self {
         let id = &operation.id;
-        let (_, n, _) = id.shape.sizes();
+        let (m, n, _) = id.shape.sizes();
         let (spread, size) = (spread(round), size(id, round));
         let mut random = Random(seed);
         let mut some = TileBatch::zeros(operation, size);
@@ -42,44 +37,48 @@ impl Tiles {
         for scale in [&mut some.scale_a, &mut some.scale_b].into_iter().flatten() {
             fill(scale, &mut random, spread);
         }
+        let mut c = Elements::zeros(id.c, size * size * m * n);
+        fill(&mut c, &mut random, if round % 4 == 2 { Spread::Wide } else { spread });
+        let b = side_by_side(&some.b, 1, size, n);
+        let scale_b = some.scale_b.as_ref().map(|scales| side_by_side(scales, 1, size, n));
+        Self { some, b, scale_b, c, size }
+    }
+
+    /// The product whose elements are those of all tiles.
+    pub(super) fn product(&self, id: &OperationId) -> GemmOperands<'_> {
+        let (m, n, k) = id.shape.sizes();
+        GemmOperands {
+            m: self.size * m,
+            n: self.size * n,
+            k,
+            a: &self.some.a,
+            b: &self.b,
+            c: &self.c,
+            scale_a: self.some.scale_a.as_ref(),
+            scale_b: self.scale_b.as_ref(),
+        }
+    }
+
+    /// The tiles one by one.
+    pub(super) fn batch(&self, operation: &Operation) -> TileBatch {
+        let (some, size) = (&self.some, self.size);
         let mut batch = TileBatch::zeros(operation, size * size);
-        fill(&mut batch.c, &mut random, if round % 4 == 2 { Spread::Wide } else { spread });
         each(&some.a, size, &mut batch.a);
         all(&some.b, &mut batch.b);
+        batch.c = self.in_tiles(&self.c, &operation.id);
         if let (Some(from), Some(into)) = (&some.scale_a, &mut batch.scale_a) {
             each(from, size, into);
         }
         if let (Some(from), Some(into)) = (&some.scale_b, &mut batch.scale_b) {
             all(from, into);
         }
-        let a = Pool { elements: some.a, scales: some.scale_a };
-        let b = Pool {
-            elements: side_by_side(&some.b, 1, size, n),
-            scales: some.scale_b.map(|scales| side_by_side(&scales, 1, size, n)),
-        };
-        Self { batch, a, b, size }
+        batch
     }
 
-    /// Computes the tiles with the model.
-    ///
-    /// # Errors
-    /// Returns an error if the evaluator rejects the operands.
-    pub(super) fn modelled(&self, operation: &Operation, evaluator: &Evaluator) -> Result<Elements, Error> {
-        let (m, n, k) = operation.id.shape.sizes();
-        let c = side_by_side(&self.batch.c, self.size, self.size, n);
-        let product = GemmOperands {
-            m: self.size * m,
-            n: self.size * n,
-            k,
-            a: &self.a.elements,
-            b: &self.b.elements,
-            c: &c,
-            scale_a: self.a.scales.as_ref(),
-            scale_b: self.b.scales.as_ref(),
-        };
-        let d = evaluator.multiply(&product, 1)?;
-        // Converts rows of the product to tiles: a row of the product holds one row of each tile of its band.
-        Ok(side_by_side(&d, self.size, m, n))
+    /// Converts elements of the product to tiles: a row of the product holds one row of each tile of its band.
+    pub(super) fn in_tiles(&self, d: &Elements, id: &OperationId) -> Elements {
+        let (m, n, _) = id.shape.sizes();
+        side_by_side(d, self.size, m, n)
     }
 }
 
@@ -198,6 +197,7 @@ fn lane(format: Format, spread: Spread) -> (u64, u64) {
 #[cfg(test)]
 mod tests {
     use mxprobe_api::{Decoded, execute};
+    use mxprobe_models::Evaluator;
     use mxprobe_sim::ModelDevice;
 
     use super::*;
@@ -265,9 +265,10 @@ mod tests {
             let reference = ModelDevice::new(model);
             for round in [0, 1, 2, 3, 7] {
                 let tiles = Tiles::drawn(&operation, 11 + round, round);
-                let one_by_one = execute(&reference, &operation, &tiles.batch).unwrap();
-                let modelled = tiles.modelled(&operation, &evaluator).unwrap();
-                assert!(one_by_one.bytes() == modelled.bytes(), "{} round {round}", operation.id);
+                let one_by_one = execute(&reference, &operation, &tiles.batch(&operation)).unwrap();
+                let product = evaluator.multiply(&tiles.product(&operation.id), 1).unwrap();
+                let product = tiles.in_tiles(&product, &operation.id);
+                assert!(one_by_one.bytes() == product.bytes(), "{} round {round}", operation.id);
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use mxprobe_api::{Device, Elements, Error, Operation, TileBatch, execute};
+use mxprobe_api::{Device, Elements, Error, Operation, TileBatch, execute, multiply};
 use mxprobe_models::{Evaluator, Model};
 use mxprobe_sim::ModelDevice;
 
@@ -63,12 +63,24 @@ pub fn verify(
             None => {
                 let dots: Vec<Dot> = drawn.by_ref().take(AT_ONCE).collect();
                 let (batch, _) = pack(operation, &dots);
-                found.compare(device, operation, (block.at, &batch), || execute(&reference, operation, &batch))?;
+                let (d, modelled) =
+                    at_the_same_time(|| execute(device, operation, &batch), || execute(&reference, operation, &batch))?;
+                if found.differs(&d, &modelled) {
+                    found.record(operation, (block.at, &batch), (&d, &modelled));
+                }
             }
             Some(round) if is_own => {
                 let tiles = Tiles::drawn(operation, seed_of(comparison.seed, 1_000 + round), round);
-                let batch = (block.at, &tiles.batch);
-                found.compare(device, operation, batch, || tiles.modelled(operation, &evaluator))?;
+                let ((d, of_product), modelled) = at_the_same_time(
+                    || computed(device, operation, &tiles),
+                    || evaluator.multiply(&tiles.product(&operation.id), 1),
+                )?;
+                let modelled = if of_product { modelled } else { tiles.in_tiles(&modelled, &operation.id) };
+                if found.differs(&d, &modelled) {
+                    let as_tiles = |d: Elements| if of_product { tiles.in_tiles(&d, &operation.id) } else { d };
+                    let batch = tiles.batch(operation);
+                    found.record(operation, (block.at, &batch), (&as_tiles(d), &as_tiles(modelled)));
+                }
             }
             Some(_) => {}
         }
@@ -139,24 +151,19 @@ struct Found {
 }
 
 impl Found {
-    /// Compares a block; the device and the model compute at the same time.
-    fn compare(
+    /// Counts the dots of a block, and says whether any results differ in their bits.
+    fn differs(&mut self, found: &Elements, wanted: &Elements) -> bool {
+        self.dots += found.len() as u64;
+        found.bytes() != wanted.bytes()
+    }
+
+    /// Records the results of a block that differ, in the order of its tiles.
+    fn record(
         &mut self,
-        device: &dyn Device,
         operation: &Operation,
         (block, batch): (u64, &TileBatch),
-        model: impl FnOnce() -> Result<Elements, Error> + Send,
-    ) -> Result<(), Error> {
-        let (found, wanted) = std::thread::scope(|scope| {
-            let modelled = scope.spawn(model);
-            let found = execute(device, operation, batch);
-            (found, modelled.join().expect("an evaluator does not panic"))
-        });
-        let (found, wanted) = (found?, wanted?);
-        self.dots += found.len() as u64;
-        if found.bytes() == wanted.bytes() {
-            return Ok(());
-        }
+        (found, wanted): (&Elements, &Elements),
+    ) {
         let mut record = BlockRecord { block, mismatches: 0, other_nan: 0, evidence: Vec::new() };
         for at in (0..found.len()).filter(|at| found.get(*at) != wanted.get(*at)) {
             if self.nan.alike(operation.id.d, found.get(at), wanted.get(at)) {
@@ -173,6 +180,30 @@ impl Found {
         if self.is_shard {
             self.blocks.push(record);
         }
-        Ok(())
     }
+}
+
+/// Lets the device and the model compute at the same time.
+fn at_the_same_time<D: Send>(
+    device: impl FnOnce() -> Result<D, Error>,
+    model: impl FnOnce() -> Result<Elements, Error> + Send,
+) -> Result<(D, Elements), Error> {
+    let (found, wanted) = std::thread::scope(|scope| {
+        let modelled = scope.spawn(model);
+        let found = device();
+        (found, modelled.join().expect("an evaluator does not panic"))
+    });
+    Ok((found?, wanted?))
+}
+
+/// Computes tiles with the device, and says whether their elements are in the order of the product or of the tiles: a
+/// device that has no tiles computes the product many times as fast.
+fn computed(device: &dyn Device, operation: &Operation, tiles: &Tiles) -> Result<(Elements, bool), Error> {
+    let (m, n, _) = operation.id.shape.sizes();
+    let has_tiles = m * n > 1 && device.matrices().is_none_or(|matrices| matrices.has_tiles());
+    let product = if has_tiles { None } else { multiply(device, operation, &tiles.product(&operation.id))? };
+    Ok(match product {
+        Some(d) => (d, true),
+        None => (execute(device, operation, &tiles.batch(operation))?, false),
+    })
 }

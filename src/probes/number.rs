@@ -49,6 +49,14 @@ impl Number {
         self.mantissa == 0
     }
 
+    /// A place for it among this many, a power of two: nearly the same numbers have different ones.
+    pub(super) fn slot(self, count: usize) -> usize {
+        #[expect(clippy::cast_possible_truncation, reason = "only some bits are wanted")]
+        let (low, high) = (self.mantissa as u64, (self.mantissa >> 64) as u64);
+        let mixed = (low ^ high.rotate_left(32)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        usize::try_from(mixed).unwrap_or(0).wrapping_add((self.exponent as usize).wrapping_mul(0x2d)) % count
+    }
+
     /// Sign, magnitude and the exponent of the magnitude's lowest bit.
     #[must_use]
     pub fn parts(self) -> (bool, u128, i32) {

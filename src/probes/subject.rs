@@ -1,18 +1,15 @@
 //! An operation to be probed: builds dots whose leaves hold chosen values, and asks for them in batches.
 
-use std::{
-    cell::{Cell, RefCell},
-    collections::HashMap,
-};
+use std::cell::{Cell, RefCell};
 
 use mxprobe_api::{
-    Decoded, Device, DotOperands, Elements, Error, Format, Operation, OperationId, Overflow, Rounding, Subnormals,
-    execute,
+    Decoded, Device, DotOperands, Elements, Error, Format, GemmOperands, Operation, OperationId, Overflow, Rounding,
+    Subnormals, execute,
 };
 
 use super::number::Number;
 use crate::{
-    dots::{Dot, pack_from},
+    dots::{Dot, elements, pack_from},
     findings::Evidence,
 };
 
@@ -31,7 +28,8 @@ pub struct Subject<'a> {
     operation: &'a Operation,
     asked: Cell<u64>,
     subnormal_operands: Cell<bool>,
-    splits: RefCell<HashMap<Number, Option<(u64, u64)>>>,
+    /// The operands of recent products, each in the slot of its number.
+    splits: RefCell<Vec<Option<(Number, Option<Bits>)>>>,
     unscaled: Cell<Option<(i32, i32)>>,
     left_out: RefCell<Vec<Leaf>>,
     /// Whether the device computes elements only in tiles.
@@ -40,6 +38,9 @@ pub struct Subject<'a> {
 
 /// Bits for A and for B: the operands of a product, or two scales.
 type Bits = (u64, u64);
+
+/// The number of products whose operands are kept.
+const SLOTS: usize = 1 << 10;
 
 /// The limit below which factors of a significand are sought.
 const LARGEST_FACTOR: u64 = 1 << 13;
@@ -155,12 +156,12 @@ impl<'a> Subject<'a> {
     /// them.
     #[must_use]
     pub fn product_bits(&self, value: Number) -> Option<(u64, u64)> {
-        if let Some(known) = self.splits.borrow().get(&value) {
-            return *known;
+        let mut splits = self.splits.borrow_mut();
+        splits.resize(SLOTS, None);
+        match &mut splits[value.slot(SLOTS)] {
+            Some((of, known)) if *of == value => *known,
+            other => other.insert((value, self.split(value, !self.subnormal_operands.get()))).1,
         }
-        let split = self.split(value, !self.subnormal_operands.get());
-        self.splits.borrow_mut().insert(value, split);
-        split
     }
 
     fn split(&self, value: Number, normal: bool) -> Option<(u64, u64)> {
@@ -334,9 +335,7 @@ impl<'a> Subject<'a> {
             return Ok(false);
         }
         let id = self.id();
-        let of = |format: Format, part: &dyn Fn(&Dot) -> &[u64]| {
-            Elements::from_bits(format, dots.iter().flat_map(part).copied())
-        };
+        let of = |format: Format, part: &dyn Fn(&Dot) -> &[u64]| elements(format, dots.iter().map(part));
         let (a, b) = (of(id.a, &|dot| &dot.a), of(id.b, &|dot| &dot.b));
         let c = Elements::from_bits(id.c, dots.iter().map(|dot| dot.c));
         let scale = |part: &dyn Fn(&Dot) -> &[u64]| Some(of(id.block_scale()?.format, part));
@@ -347,6 +346,21 @@ impl<'a> Subject<'a> {
         let Some(d) = mxprobe_api::dots(self.device, self.operation, &operands)? else { return Ok(false) };
         answers.extend(d.iter());
         Ok(true)
+    }
+
+    /// Multiplies whole matrices of m×k and k×n elements and adds C, chaining operations along k; `None` if the device
+    /// does not. The elements of the diagonal count as asked.
+    ///
+    /// # Errors
+    /// Errors of the device.
+    pub(super) fn multiply(
+        &self,
+        (m, n, k): (usize, usize, usize),
+        (a, b, c): (&Elements, &Elements, &Elements),
+    ) -> Result<Option<Elements>, Error> {
+        self.asked.set(self.asked.get() + (m.min(n) * k.div_ceil(self.k())) as u64);
+        let operands = GemmOperands { m, n, k, a, b, c, scale_a: None, scale_b: None };
+        mxprobe_api::multiply(self.device, self.operation, &operands)
     }
 
     fn ask_batch(&self, dots: &[Dot], shift: usize, answers: &mut Vec<u64>) -> Result<(), Error> {

@@ -3,7 +3,7 @@
 //! A matrix unit adds c and the products of one call; a long sum is a chain of calls through c. Sharing it among
 //! threads, or adding one product per call as a chain of fused multiply-adds does, moves products to other calls.
 
-use mxprobe_api::{Decoded, Error, Format};
+use mxprobe_api::{Decoded, Elements, Error, Format};
 
 use super::{Ask, Probe, Subject, facts::Facts};
 use crate::{
@@ -72,42 +72,99 @@ fn of_sums(subject: &Subject<'_>) -> Result<Finding, Error> {
         .map(|_| (0..PRODUCTS).map(|_| (element(&mut random, id.a), element(&mut random, id.b))).collect())
         .collect();
     let ways = ways(subject.k());
+    let asked = match in_products(subject, &ways, &sums)? {
+        Some(asked) => asked,
+        None => call_by_call(subject, &ways, &sums)?,
+    };
+    Ok(finding(subject, &ways, &sums, &asked))
+}
+
+/// What came of the sums in every way.
+struct Asked {
+    totals: Vec<Vec<u64>>,
+    /// The c of the last call of each sum.
+    last_c: Vec<Vec<u64>>,
+}
+
+/// Asks one batch for the next call of every sum, in every way.
+fn call_by_call(subject: &Subject<'_>, ways: &[Way], sums: &[Products]) -> Result<Asked, Error> {
     let longest = ways.iter().map(|way| way.calls.len()).max().unwrap_or(0);
     let mut totals = vec![vec![0; SUMS]; ways.len()];
-    let mut last: Vec<Vec<Option<Dot>>> = vec![vec![None; SUMS]; ways.len()];
+    let mut last_c = totals.clone();
     for call in 0..longest {
-        // One batch for the next call of every sum, in every way.
         let mut places = Vec::new();
         let mut dots = Vec::new();
         for (at, way) in ways.iter().enumerate() {
             let Some(products) = way.calls.get(call) else { continue };
             for sum in 0..SUMS {
-                let mut dot = subject.zeros();
-                for (place, product) in products.iter().enumerate() {
-                    (dot.a[place], dot.b[place]) = sums[sum][*product];
-                }
-                dot.c = totals[at][sum];
                 places.push((at, sum));
-                dots.push(dot);
+                dots.push(dot(subject, &sums[sum], products, totals[at][sum]));
             }
         }
         let answers = subject.ask(&dots)?;
-        for (((at, sum), dot), d) in places.into_iter().zip(dots).zip(answers) {
-            totals[at][sum] = d;
-            last[at][sum] = Some(dot);
+        for ((at, sum), d) in places.into_iter().zip(answers) {
+            last_c[at][sum] = std::mem::replace(&mut totals[at][sum], d);
         }
     }
-    Ok(finding(subject, &ways, &sums, &totals, &last))
+    Ok(Asked { totals, last_c })
 }
 
-fn finding(
-    subject: &Subject<'_>,
-    ways: &[Way],
-    sums: &[Products],
-    totals: &[Vec<u64>],
-    last: &[Vec<Option<Dot>>],
-) -> Finding {
+/// Asks a device with tiles that multiplies whole matrices for two products a way, one with all calls but the last: one
+/// by one, the calls would take up to 128 launches. `None` if the device does not multiply whole matrices.
+fn in_products(subject: &Subject<'_>, ways: &[Way], sums: &[Products]) -> Result<Option<Asked>, Error> {
+    if subject.device().matrices().is_none_or(|matrices| !matrices.has_tiles()) {
+        return Ok(None);
+    }
+    let mut asked = Asked { totals: Vec::new(), last_c: Vec::new() };
+    for way in ways {
+        let mut c = Elements::zeros(subject.id().c, SUMS * SUMS);
+        let (last, before) = way.calls.split_last().expect("a call for every product");
+        for (calls, into) in [(before, &mut asked.last_c), (std::slice::from_ref(last), &mut asked.totals)] {
+            if !calls.is_empty() {
+                let (a, b) = matrices(subject, sums, calls);
+                let Some(d) = subject.multiply((SUMS, SUMS, subject.k() * calls.len()), (&a, &b, &c))? else {
+                    return Ok(None);
+                };
+                c = d;
+            }
+            // Each sum has a row of A and a column of B.
+            into.push((0..SUMS).map(|sum| c.get(sum * SUMS + sum)).collect());
+        }
+    }
+    Ok(Some(asked))
+}
+
+/// A and B with the products of some calls: a row and a column for each sum.
+fn matrices(subject: &Subject<'_>, sums: &[Products], calls: &[Vec<usize>]) -> (Elements, Elements) {
+    let k = subject.k();
+    let length = k * calls.len();
+    let mut a = Elements::zeros(subject.id().a, SUMS * length);
+    let mut b = Elements::zeros(subject.id().b, length * SUMS);
+    let places = calls.iter().enumerate().flat_map(|(call, products)| {
+        products.iter().enumerate().map(move |(place, product)| (call * k + place, *product))
+    });
+    for (at, product) in places {
+        for (sum, of_sum) in sums.iter().enumerate() {
+            a.set(sum * length + at, of_sum[product].0);
+            b.set(at * SUMS + sum, of_sum[product].1);
+        }
+    }
+    (a, b)
+}
+
+/// A call of one sum.
+fn dot(subject: &Subject<'_>, sum: &Products, products: &[usize], c: u64) -> Dot {
+    let mut dot = subject.zeros();
+    for (place, product) in products.iter().enumerate() {
+        (dot.a[place], dot.b[place]) = sum[*product];
+    }
+    dot.c = c;
+    dot
+}
+
+fn finding(subject: &Subject<'_>, ways: &[Way], sums: &[Products], asked: &Asked) -> Finding {
     let id = subject.id();
+    let totals = &asked.totals;
     let exact: Vec<i128> = sums.iter().map(|sum| sum.iter().map(|pair| product(id.a, id.b, *pair)).sum()).collect();
     let errors = |of_way: &Vec<u64>| -> Option<f64> {
         let errors = of_way.iter().zip(&exact).map(|(total, exact)| error(id.d, *total, *exact));
@@ -134,8 +191,8 @@ fn finding(
             .map(|other| (how(&ways[other]), totals[other][sum]))
             .collect();
         let about = format!("the last call of one sum of {PRODUCTS} products, {}", how(&ways[at]));
-        let dot = last[at][sum].as_ref()?;
-        Some(subject.evidence(about, dot, totals[at][sum], &rivals))
+        let dot = dot(subject, &sums[sum], ways[at].calls.last()?, asked.last_c[at][sum]);
+        Some(subject.evidence(about, &dot, totals[at][sum], &rivals))
     };
     let other = (1..ways.len()).find(|at| totals[*at][sum] != totals[0][sum]).unwrap_or(ways.len() - 1);
     let shown: Vec<_> = [0, other].into_iter().filter_map(show).collect();
@@ -202,4 +259,100 @@ fn error(format: Format, total: u64, exact: i128) -> Option<f64> {
     #[expect(clippy::cast_precision_loss, reason = "an error that is stated to three decimals")]
     let off = off as f64;
     Some(off * 2f64.powi(-unit))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use mxprobe_api::{Device, DeviceInfo, GemmOperands, Matrices, Operation, OperationId, OperationSet, TileBatch};
+    use mxprobe_sim::ModelDevice;
+
+    use super::*;
+    use crate::{findings::Outcome, probes};
+
+    /// A model that computes tiles as hardware does, and counts what a GPU would launch.
+    struct Tiled {
+        model: ModelDevice,
+        multiplies: bool,
+        launches: AtomicUsize,
+    }
+
+    impl Tiled {
+        fn new(multiplies: bool) -> Self {
+            let model = ModelDevice::new(mxprobe_models::load("h100").expect("a shipped model"));
+            Self { model, multiplies, launches: AtomicUsize::new(0) }
+        }
+
+        fn launches(&self) -> usize {
+            self.launches.swap(0, Ordering::Relaxed)
+        }
+    }
+
+    impl Device for Tiled {
+        fn info(&self) -> &DeviceInfo {
+            self.model.info()
+        }
+
+        fn operations(&self) -> &OperationSet {
+            self.model.operations()
+        }
+
+        fn execute(&self, operation: &Operation, batch: &TileBatch) -> Result<Elements, Error> {
+            self.launches.fetch_add(1, Ordering::Relaxed);
+            self.model.execute(operation, batch)
+        }
+
+        fn matrices(&self) -> Option<&dyn Matrices> {
+            self.multiplies.then_some(self)
+        }
+    }
+
+    impl Matrices for Tiled {
+        fn multiply(&self, operation: &Operation, operands: &GemmOperands<'_>) -> Result<Option<Elements>, Error> {
+            self.launches.fetch_add(1, Ordering::Relaxed);
+            self.model.multiply(operation, operands)
+        }
+    }
+
+    /// The operations of each format, one shape of each.
+    const IDS: [&str; 6] = [
+        "mma.m16n8k16.f32.f16.f16.f32",
+        "mma.m16n8k8.f32.tf32.tf32.f32",
+        "mma.m16n8k16.f32.bf16.bf16.f32",
+        "mma.m16n8k16.f16.f16.f16.f16",
+        "mma.m8n8k4.f64.f64.f64.f64",
+        "wgmma.m64n8k32.f32.e4m3.e4m3.f32",
+    ];
+
+    #[test]
+    fn sums_in_products_have_the_bits_that_they_have_call_by_call() {
+        let (in_tiles, multiplies) = (Tiled::new(false), Tiled::new(true));
+        for text in IDS {
+            let id: OperationId = text.parse().expect("an id");
+            let of = |device: &Tiled| {
+                let subject = Subject::new(device, &device.operations()[&id]);
+                let found = of_sums(&subject).expect("an answer");
+                (format!("{found:?}"), subject.asked())
+            };
+            assert_eq!(of(&in_tiles), of(&multiplies), "{text}");
+            assert_eq!((in_tiles.launches(), multiplies.launches() <= 10), (128, true), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_questions_about_an_operation_take_few_launches() {
+        let device = Tiled::new(true);
+        for text in IDS {
+            let operation = &device.operations()[&text.parse::<OperationId>().expect("an id")];
+            let found = probes::probe(&device, operation, None);
+            let of_sums = found.findings.iter().find(|finding| finding.probe == PROBE.name);
+            assert!(of_sums.is_some_and(|finding| finding.outcome == Outcome::Measured), "{text}");
+            let launches = device.launches();
+            assert!(launches <= MOST_LAUNCHES, "{text}: {launches}");
+        }
+    }
+
+    /// With one launch for each call of a sum there are some 150.
+    const MOST_LAUNCHES: usize = 50;
 }

@@ -5,7 +5,9 @@ use std::{
     sync::Arc,
 };
 
-use mxprobe_api::{Device, Elements, Error, GemmOperands, Operation, OperationId, TileBatch, execute, multiply};
+use mxprobe_api::{
+    Device, DotOperands, Elements, Error, GemmOperands, Operation, OperationId, TileBatch, execute, multiply,
+};
 
 use crate::cli::{
     arguments::{Eval, Screen},
@@ -182,6 +184,9 @@ impl Opened {
     fn compute(&self, dots: &Dots) -> Result<Vec<u64>, Failure> {
         let (device, operation) = (self.device.as_ref(), &self.operation);
         let of_device = |error| Failure::incomplete(error).help("the lines before have been answered");
+        if let Some(all) = together(device, operation, dots).map_err(of_device)? {
+            return Ok(all.iter().collect());
+        }
         if device.matrices().is_some_and(|matrices| !matrices.has_tiles()) {
             let all = (0..dots.count).map(|dot| alone(device, operation, dots, dot));
             if let Some(all) = all.collect::<Result<Option<_>, _>>().map_err(of_device)? {
@@ -190,6 +195,18 @@ impl Opened {
         }
         on_diagonals(device, operation, dots).map_err(of_device)
     }
+}
+
+/// Computes all dots in one call, if the device has a faster way for single dots than whole tiles.
+fn together(device: &dyn Device, operation: &Operation, dots: &Dots) -> Result<Option<Elements>, Error> {
+    let id = &operation.id;
+    let elements = |format, bits: &[u64]| crate::dots::elements(format, [bits]);
+    let (a, b, c) = (elements(id.a, &dots.a), elements(id.b, &dots.b), elements(id.c, &dots.c));
+    let scales =
+        id.block_scale().map(|scale| (elements(scale.format, &dots.scale_a), elements(scale.format, &dots.scale_b)));
+    let (scale_a, scale_b) = (scales.as_ref().map(|(a, _)| a), scales.as_ref().map(|(_, b)| b));
+    let operands = DotOperands { count: dots.count, a: &a, b: &b, c: &c, scale_a, scale_b };
+    mxprobe_api::dots(device, operation, &operands)
 }
 
 /// Computes one dot as a product of 1×k and k×1 matrices, if the device multiplies matrices in this operation.

@@ -125,6 +125,12 @@ impl<'a> Dots<'a> {
         if line.is_empty() {
             return Ok(());
         }
+        let kept = self.marks();
+        if self.read_plain(line).is_some() {
+            self.count += 1;
+            return Ok(());
+        }
+        self.cut(kept);
         let line = Line::read(line)?;
         let id = &self.operation.id;
         let k = id.shape.sizes().2;
@@ -134,13 +140,37 @@ impl<'a> Dots<'a> {
         if line.a.len() > k {
             return Err(Wrong(format!("a and b have {} elements, but k of {id} is {k}", line.a.len())));
         }
-        let kept = self.marks();
         let result = self.append(&line, k);
         match result {
             Ok(()) => self.count += 1,
             Err(_) => self.cut(kept),
         }
         result
+    }
+
+    /// Reads a line in the usual form: a, b and c in this order, in hexadecimal. `None` if it is anything else.
+    fn read_plain(&mut self, line: &[u8]) -> Option<()> {
+        let id = &self.operation.id;
+        if id.block_scale().is_some() {
+            return None;
+        }
+        let k = id.shape.sizes().2;
+        let mut line = plain::Line(line);
+        line.skip(b"{")?;
+        line.skip(b"\"a\":")?;
+        let count = line.list(id.a, k, &mut self.a)?;
+        line.skip(b",")?;
+        line.skip(b"\"b\":")?;
+        (line.list(id.b, k, &mut self.b)? == count).then_some(())?;
+        line.skip(b",")?;
+        line.skip(b"\"c\":")?;
+        self.c.push(line.element(id.c)?);
+        line.skip(b"}")?;
+        line.0.is_empty().then_some(())?;
+        for elements in [&mut self.a, &mut self.b] {
+            elements.extend(std::iter::repeat_n(0, k - count));
+        }
+        Some(())
     }
 
     fn append(&mut self, line: &Line, k: usize) -> Result<(), Wrong> {
@@ -205,6 +235,53 @@ pub(in crate::cli) fn range_of(at: usize, length: usize) -> Range<usize> {
     at * length..(at + 1) * length
 }
 
+/// Lines in the usual form, without a parser of JSON: a dot takes no longer to read than to compute.
+mod plain {
+    use mxprobe_api::Format;
+
+    /// What is left of a line.
+    pub(super) struct Line<'a>(pub(super) &'a [u8]);
+
+    impl Line<'_> {
+        /// Skips a token, and a space after it.
+        pub(super) fn skip(&mut self, token: &[u8]) -> Option<()> {
+            let rest = self.0.strip_prefix(token)?;
+            self.0 = rest.strip_prefix(b" ").unwrap_or(rest);
+            Some(())
+        }
+
+        /// Reads one element as its bits.
+        pub(super) fn element(&mut self, format: Format) -> Option<u64> {
+            let digits = format.bits().div_ceil(4) as usize;
+            let (text, rest) = self.0.strip_prefix(b"\"0x")?.split_at_checked(digits)?;
+            let mut bits = 0;
+            for digit in text {
+                bits = bits << 4 | u64::from((*digit as char).to_digit(16)?);
+            }
+            self.0 = rest.strip_prefix(b"\"")?;
+            (bits <= format.mask()).then_some(bits)
+        }
+
+        /// Reads a list of at most `most` elements, and returns their number.
+        pub(super) fn list(&mut self, format: Format, most: usize, into: &mut Vec<u64>) -> Option<usize> {
+            self.skip(b"[")?;
+            if self.0.starts_with(b"]") {
+                self.0 = &self.0[1..];
+                return Some(0);
+            }
+            for count in 1..=most {
+                into.push(self.element(format)?);
+                if let Some(rest) = self.0.strip_prefix(b"]") {
+                    self.0 = rest;
+                    return Some(count);
+                }
+                self.skip(b",")?;
+            }
+            None
+        }
+    }
+}
+
 /// Appends `wanted` numbers: those of the texts, padded with `rest`. `rounded` keeps a description of the first that
 /// was rounded.
 fn numbers(
@@ -265,6 +342,38 @@ mod tests {
             assert_eq!((dots.a.len(), dots.b.len(), dots.c.len()), (dots.count * k, dots.count * k, dots.count));
             if let Err(wrong) = read {
                 assert!(!wrong.0.is_empty());
+            }
+        }
+    }
+
+    #[test]
+    fn lines_in_the_usual_form_are_read_as_by_the_parser_of_json() {
+        let device = mxprobe_sim::SimBackend.open("h100").expect("a model");
+        for (name, a, c) in [("mma.m16n8k8.f32.tf32.tf32.f32", 8, 8), ("mma.m16n8k32.f32.e4m3.e4m3.f32", 2, 8)] {
+            let operation = &device.operations()[&name.parse().expect("an id")];
+            let hex = |digits: usize, value: u64| format!("\"0x{value:0digits$x}\"");
+            let (one, two, sum) = (hex(a, 0x3a), hex(a, 0x41), hex(c, 0x3f80_00fF));
+            let plain = [
+                format!("{{\"a\":[{one},{two}],\"b\":[{two},{one}],\"c\":{sum}}}"),
+                format!("{{\"a\": [{one}], \"b\": [{two}], \"c\": {sum}}}"),
+                format!("{{\"a\":[],\"b\":[],\"c\":{sum}}}"),
+            ];
+            for line in &plain {
+                let (mut quick, mut slow) = (Dots::new(operation), Dots::new(operation));
+                assert!(quick.read_plain(line.as_bytes()).is_some(), "{line}");
+                let k = operation.id.shape.sizes().2;
+                slow.append(&Line::read(line.as_bytes()).ok().expect("a line"), k).ok().expect("a dot");
+                assert_eq!((&quick.a, &quick.b, &quick.c), (&slow.a, &slow.b, &slow.c), "{line}");
+            }
+            for other in [
+                format!("{{\"b\":[{one}],\"a\":[{two}],\"c\":{sum}}}"),
+                format!("{{\"a\":[{one},],\"b\":[{two}],\"c\":{sum}}}"),
+                format!("{{\"a\":[{one},{one}],\"b\":[{two}],\"c\":{sum}}}"),
+                format!("{{\"a\":[{one}],\"b\":[{two}],\"c\":{sum},\"c\":{sum}}}"),
+                format!("{{\"a\":[1.5],\"b\":[{two}],\"c\":{sum}}}"),
+                format!("{{\"a\":[{}],\"b\":[{two}],\"c\":{sum}}}", hex(a + 1, 1)),
+            ] {
+                assert!(Dots::new(operation).read_plain(other.as_bytes()).is_none(), "{other}");
             }
         }
     }

@@ -16,6 +16,7 @@ mod papers;
 mod plan;
 mod properties;
 mod provenance;
+mod quick;
 mod report;
 mod request;
 mod screening;
