@@ -50,7 +50,7 @@ impl Show for Judged<'_> {
         let title = format!("{}  {}, order: {}", self.model, tolerance.id(), tolerance.order().name());
         let outside = checked.outside.len();
         let mut blocks = vec![Block::words(format!(
-            "D is {m}×{n}, k = {k}: {} of {} elements lie outside of their intervals",
+            "D is {m}×{n}, k = {k}; outside their intervals: {} of {} elements",
             outside, checked.elements
         ))];
         if checked.unbounded > 0 {
