@@ -69,7 +69,7 @@ fn elements_outside_of_their_intervals_are_named_with_their_distance() {
         say(&[&["check", "--d", &d], &H100[..], &files, more].concat()).ended(code)
     };
     let right = [of_thirds as f32, of_squares as f32, 0.0, 0.0];
-    assert!(judge(&right, &[], 0).out.contains("0 of 4 elements lie outside"));
+    assert!(judge(&right, &[], 0).out.contains("outside their intervals: 0 of 4 elements"));
     let zeros = judge(&[0.0; 4], &["--format", "json"], 1);
     let zeros: serde_json::Value = serde_json::from_str(&zeros.out).unwrap();
     let outside = zeros["outside"].as_array().unwrap();
@@ -80,7 +80,9 @@ fn elements_outside_of_their_intervals_are_named_with_their_distance() {
     assert!(outside[1]["times_tolerance"].as_f64().unwrap() > 1e3, "{outside:?}");
     let said = judge(&[right[0], 4.0, 0.0, f32::NAN], &[], 1).out;
     assert!(
-        said.contains("2 of 4 elements lie outside") && said.contains("D[0, 1]") && said.contains("D[1, 1]"),
+        said.contains("outside their intervals: 2 of 4 elements")
+            && said.contains("D[0, 1]")
+            && said.contains("D[1, 1]"),
         "{said}"
     );
     // In the given order only the unit's own bits are right.
