@@ -29,7 +29,7 @@ pub struct Subject<'a> {
     asked: Cell<u64>,
     subnormal_operands: Cell<bool>,
     /// The operands of recent products, each in the slot of its number.
-    splits: RefCell<Vec<Option<(Number, Option<Bits>)>>>,
+    splits: RefCell<Vec<Slot>>,
     unscaled: Cell<Option<(i32, i32)>>,
     left_out: RefCell<Vec<Leaf>>,
     /// Whether the device computes elements only in tiles.
@@ -38,6 +38,9 @@ pub struct Subject<'a> {
 
 /// Bits for A and for B: the operands of a product, or two scales.
 type Bits = (u64, u64);
+
+/// A product and its operands, if it has any; `None` for an empty slot.
+type Slot = Option<(Number, Option<Bits>)>;
 
 /// The number of products whose operands are kept.
 const SLOTS: usize = 1 << 10;

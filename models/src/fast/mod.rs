@@ -206,6 +206,26 @@ impl Evaluator {
         if self.path >= Path::Portable { &self.kernel } else { &Kernels::None }
     }
 
+    /// Computes what the chain kernel leaves of a row and can be computed in lanes or needs no sum; returns the rest.
+    fn left_over_in_lanes(
+        &self,
+        view: &View<'_>,
+        place: (usize, usize, usize),
+        left: u64,
+        out: &mut [u8],
+        bench: &mut SpareBench,
+    ) -> u64 {
+        if !matches!(self.kernel, Kernels::Chain(_)) {
+            return left;
+        }
+        let left = match &self.one_nan {
+            Some(nan) => nan.fill((&self.id, view), place, left, out, bench),
+            None => left,
+        };
+        let made = || Kernels::on_grids(&self.adders, &self.unit, &self.plan, &self.id, self.path);
+        spare::row(self.spare.get_or_init(made), (&self.id, self.path), view, place, left, out, bench)
+    }
+
     /// Computes one element of D, block after block, chained through c.
     fn chain(&self, room: &mut Room, row: usize, c: u64, blocks: usize, scale_step: usize) -> u64 {
         let step = self.id.shape.sizes().2;
@@ -213,7 +233,9 @@ impl Evaluator {
         for block in 0..blocks {
             let from = row * blocks + block;
             let (rest, length) = (&room.a[from * step..], (blocks - block) * step);
-            if block > 0 && self.is_final(c, &rest[..length], &room.b[block * step..][..length]) {
+            let rest = (&rest[..length], &room.b[block * step..][..length]);
+            let unit = (&self.kernel, self.one_nan.as_ref(), self.id.d);
+            if block > 0 && spare::is_final(unit, self.compiled.scale.is_some(), c, rest) {
                 break;
             }
             let dot = UnpackedDot {

@@ -1,9 +1,8 @@
 //! What a kernel leaves, computed by a second kernel that takes more: rows with infinities, operands that lie far apart.
 
-use mxprobe_api::{Elements, GemmOperands, OperationId};
+use mxprobe_api::{Elements, Format, GemmOperands, OperationId};
 
 use super::{
-    Evaluator,
     drive::{self, Kernel, View},
     kernels::Kernels,
     operand::{Operand, bits_of},
@@ -17,42 +16,25 @@ use crate::{adder::Adder, tree::Plan};
 /// one element at a time.
 const FEW: u32 = 4;
 
-impl Evaluator {
-    /// Computes what the chain kernel leaves of a row and can be computed in lanes or needs no sum; returns the rest.
-    pub(super) fn left_over_in_lanes(
-        &self,
-        view: &View<'_>,
-        place: (usize, usize, usize),
-        left: u64,
-        out: &mut [u8],
-        bench: &mut SpareBench,
-    ) -> u64 {
-        if !matches!(self.kernel, Kernels::Chain(_)) {
-            return left;
-        }
-        let left = match &self.one_nan {
-            Some(nan) => nan.fill((&self.id, view), place, left, out, bench),
-            None => left,
-        };
-        let made = || Kernels::on_grids(&self.adders, &self.unit, &self.plan, &self.id, self.path);
-        row(self.spare.get_or_init(made), (&self.id, self.path), view, place, left, out, bench)
+/// Whether a running sum stays as it is, whatever finite products follow: most sums of arbitrary bits overflow early.
+pub(super) fn is_final(
+    (kernel, one_nan, d): (&Kernels, Option<&OneNan>, Format),
+    has_scales: bool,
+    c: u64,
+    (a, b): (&[Unpacked], &[Unpacked]),
+) -> bool {
+    let Kernels::Chain(kernel) = kernel else { return false };
+    let is_infinite = [false, true].iter().any(|negative| d.infinity(*negative) == Some(c));
+    // A sum to which c is added afterwards may overflow by itself.
+    if !is_infinite || kernel.chain.join == Join::AddC {
+        return one_nan.is_some_and(|nan| nan.bits == c);
     }
-
-    /// Whether a running sum stays as it is, whatever finite products follow: most sums of arbitrary bits overflow early.
-    pub(super) fn is_final(&self, c: u64, a: &[Unpacked], b: &[Unpacked]) -> bool {
-        let Kernels::Chain(kernel) = &self.kernel else { return false };
-        let is_infinite = [false, true].iter().any(|negative| self.id.d.infinity(*negative) == Some(c));
-        // A sum to which c is added afterwards may overflow by itself.
-        if !is_infinite || kernel.chain.join == Join::AddC {
-            return self.one_nan.as_ref().is_some_and(|nan| nan.bits == c);
-        }
-        self.compiled.scale.is_none() && a.iter().chain(b).all(|element| element.kind & SPECIAL == 0)
-    }
+    !has_scales && a.iter().chain(b).all(|element| element.kind & SPECIAL == 0)
 }
 
 /// Computes elements of one row by the second kernel: the row, its first column and the number of columns, and a bit for
 /// each element. Returns the bits of those that this kernel cannot compute either.
-fn row(
+pub(super) fn row(
     kernel: &Kernels,
     of: (&OperationId, Path),
     view: &View<'_>,

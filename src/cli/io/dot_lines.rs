@@ -352,7 +352,7 @@ mod tests {
         for (name, a, c) in [("mma.m16n8k8.f32.tf32.tf32.f32", 8, 8), ("mma.m16n8k32.f32.e4m3.e4m3.f32", 2, 8)] {
             let operation = &device.operations()[&name.parse().expect("an id")];
             let hex = |digits: usize, value: u64| format!("\"0x{value:0digits$x}\"");
-            let (one, two, sum) = (hex(a, 0x3a), hex(a, 0x41), hex(c, 0x3f80_00fF));
+            let (one, two, sum) = (hex(a, 0x3a), hex(a, 0x41), hex(c, 0x3f80_00ff));
             let plain = [
                 format!("{{\"a\":[{one},{two}],\"b\":[{two},{one}],\"c\":{sum}}}"),
                 format!("{{\"a\": [{one}], \"b\": [{two}], \"c\": {sum}}}"),
