@@ -303,6 +303,7 @@ mod tests {
             let reference = Reference::new(&a, &b);
             for at in 0..m * n {
                 // Below 2^53 each, so that 200 products fit.
+                #[expect(clippy::cast_possible_truncation, reason = "the values are small integers")]
                 let products = (0..k).map(|l| a.values[at / n * k + l] as i128 * b.values[l * n + at % n] as i128);
                 let (dot, sizes) = products.fold((0, 0), |(dot, sizes), p| (dot + p, sizes + p.abs()));
                 assert_eq!(reference.product[at].to_bits(), (dot as f64).to_bits(), "{at}");

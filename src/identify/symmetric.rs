@@ -346,8 +346,8 @@ mod tests {
         let like = sum(vec![sum(vec![product(0), product(1)]), c()]);
         let other = sum(vec![product(1), sum(vec![product(0), c()])]);
         let families = vec![vec![other.clone()], vec![seen.clone(), like.clone()]];
-        assert_eq!(unknown(families.clone(), &[seen.clone()], true), [like.untied()]);
-        assert_eq!(unknown(families.clone(), &[seen.clone()], false), [other.untied(), like.untied()]);
+        assert_eq!(unknown(families.clone(), std::slice::from_ref(&seen), true), [like.untied()]);
+        assert_eq!(unknown(families.clone(), std::slice::from_ref(&seen), false), [other.untied(), like.untied()]);
         assert_eq!(unknown(families, &[], true), [other.untied(), seen, like.untied()]);
     }
 }
