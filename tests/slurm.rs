@@ -191,7 +191,7 @@ fn fleet(path: &Path) -> (Option<i32>, Value) {
 #[cfg_attr(not(slurm), ignore = "slurmctld, slurmd, munged and sbatch are not all installed")]
 fn slurm_screens_its_nodes_and_drains_those_that_are_wrong() {
     let cluster = Cluster::start();
-    cluster.submit(&["--array=0-3"]);
+    cluster.submit(&["--array=0-15"]);
     let is_over = |cluster: &Cluster| cluster.ask("squeue", &["-h"]).is_empty();
     cluster.until("the array to end", is_over);
     let (code, merged) = fleet(&cluster.path("reports"));
@@ -201,7 +201,7 @@ fn slurm_screens_its_nodes_and_drains_those_that_are_wrong() {
         .filter_map(|node| fs::read_to_string(cluster.path("reports").join(node).join("screens.jsonl")).ok())
         .map(|log| log.lines().count())
         .sum();
-    assert_eq!(logged, 4, "{merged}");
+    assert_eq!(logged, 16, "{merged}");
 
     // A prolog that finds wrong bits: the node is drained, and the job waits.
     fs::write(cluster.path("wrong-prolog-n3"), "").expect("it can be written");
