@@ -13,6 +13,8 @@
 //! how many calls a workgroup computes. Packing is part of this crate because a kernel and its layout belong together:
 //! a kernel that computes no indices is correct only for operands placed where it loads them.
 //!
+//! [`sha256`] is the name of a kernel in reports.
+//!
 //! The crate contains no driver code, no file access and no `unsafe`: the same operation gives the same bytes
 //! everywhere, and `shaders/rendered/` shows every form of them.
 #![forbid(unsafe_code)]
