@@ -182,7 +182,9 @@ impl Search<'_, '_> {
         let all = self.experiments.dots.len();
         let near = tried.iter().any(|scored| scored.explained * 100 >= all * NEARLY);
         let symmetric = self.symmetric_shapes(&shapes, &above_floors, near)?;
-        if let Some(outcome) = self.symmetric(&symmetric, &mut come, &mut tried)? {
+        // If a tree explains nearly every dot, an addition hidden in it is likelier than another tree, and finding that
+        // takes the rest of this stage. The dots about exchanges have been asked all the same.
+        if !near && let Some(outcome) = self.symmetric(&symmetric, &mut come, &mut tried)? {
             return Ok(self.finished(outcome));
         }
         if let Some(outcome) = self.bend_what_lacks_little(&mut tried)? {

@@ -150,7 +150,7 @@ fn chained(operation: &Operation, seed: u64, tiles: usize) -> TileBatch {
     }
     let format = operation.id.c;
     if !format.is_integer() {
-        let factor = if format == Format::F16 { 16.0 } else { 512.0 };
+        let factor = if format == Format::F16 { 16.0 } else { 8192.0 };
         (0..c.len()).for_each(|at| c.set(at, format.from_f64(format.to_f64(c.get(at)) * factor)));
     }
     batch
