@@ -130,12 +130,28 @@ impl Cluster {
         self.daemons.push(daemon);
     }
 
-    /// The output of a Slurm command; empty if the controller does not answer yet.
-    fn ask(&self, program: &str, arguments: &[&str]) -> String {
+    /// The output of a Slurm command; `None` if it failed, as it does while the controller is busy.
+    fn answer(&self, program: &str, arguments: &[&str]) -> Option<String> {
         let mut command = Command::new(program);
         command.args(arguments).env("SLURM_CONF", self.path("slurm.conf")).current_dir(self.folder.path());
         let output = command.output().expect(program);
-        String::from_utf8(output.stdout).expect("UTF-8").trim().to_owned()
+        let text = String::from_utf8(output.stdout).expect("UTF-8");
+        output.status.success().then(|| text.trim().to_owned())
+    }
+
+    /// The output of a Slurm command that is repeated until it succeeds.
+    fn ask(&self, program: &str, arguments: &[&str]) -> String {
+        let mut answer = None;
+        self.until(&format!("{program} {arguments:?}"), |cluster| {
+            answer = cluster.answer(program, arguments);
+            answer.is_some()
+        });
+        answer.expect("it succeeded")
+    }
+
+    /// Whether no job waits, runs or completes.
+    fn is_idle(&self) -> bool {
+        self.answer("squeue", &["-h"]).is_some_and(|jobs| jobs.is_empty())
     }
 
     /// The state of a node, with its reason.
@@ -143,7 +159,7 @@ impl Cluster {
         self.ask("sinfo", &["-h", "-n", node, "-o", "%t %E"])
     }
 
-    fn until(&self, what: &str, is_so: impl Fn(&Self) -> bool) {
+    fn until(&self, what: &str, mut is_so: impl FnMut(&Self) -> bool) {
         let start = Instant::now();
         while !is_so(self) {
             if start.elapsed() > LIMIT {
@@ -162,7 +178,12 @@ impl Cluster {
         command.args(["--parsable", "--export=ALL"]).args(arguments).arg(script).current_dir(self.folder.path());
         command.env("SLURM_CONF", self.path("slurm.conf")).envs(variables.iter().copied());
         let output = command.output().expect("sbatch");
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        if !output.status.success() {
+            let files = fs::read_dir(self.folder.path()).expect("a folder").map(|entry| entry.expect("a file").path());
+            let logs = files.filter(|path| path.extension().is_some_and(|extension| extension == "log"));
+            let logs: String = logs.filter_map(|path| fs::read_to_string(path).ok()).collect();
+            panic!("{}\n{logs}", String::from_utf8_lossy(&output.stderr));
+        }
         String::from_utf8(output.stdout).expect("UTF-8").trim().to_owned()
     }
 
@@ -175,8 +196,8 @@ impl Cluster {
             self.path("reports").display(),
             "--device sim:h100 --op mma.m16n8k16.f32.f16.f16.f32 --probe determinism",
         );
-        let said = self.ask("sbatch", &[more, &[&export, script.to_str().expect("UTF-8")]].concat());
-        assert!(said.starts_with("Submitted batch job"), "{said}");
+        let said = self.answer("sbatch", &[more, &[&export, script.to_str().expect("UTF-8")]].concat());
+        assert!(said.as_ref().is_some_and(|said| said.starts_with("Submitted batch job")), "{said:?}");
     }
 }
 
@@ -192,8 +213,7 @@ fn fleet(path: &Path) -> (Option<i32>, Value) {
 fn slurm_screens_its_nodes_and_drains_those_that_are_wrong() {
     let cluster = Cluster::start();
     cluster.submit(&["--array=0-15"]);
-    let is_over = |cluster: &Cluster| cluster.ask("squeue", &["-h"]).is_empty();
-    cluster.until("the array to end", is_over);
+    cluster.until("the array to end", Cluster::is_idle);
     let (code, merged) = fleet(&cluster.path("reports"));
     assert_eq!((code, &merged["unhealthy"], merged.get("skipped")), (Some(0), &json!([]), None), "{merged}");
     let logged: usize = NODES
@@ -207,7 +227,7 @@ fn slurm_screens_its_nodes_and_drains_those_that_are_wrong() {
     fs::write(cluster.path("wrong-prolog-n3"), "").expect("it can be written");
     cluster.submit(&["-w", "n3"]);
     cluster.until("n3 to be drained", |cluster| cluster.state("n3").starts_with("drain"));
-    assert!(!is_over(&cluster), "the job ran on a node that is wrong");
+    assert_ne!(cluster.ask("squeue", &["-h"]), "", "the job ran on a node that is wrong");
     cluster.ask("scancel", &["--state=PENDING"]);
 
     // An epilog that finds them after the job.
@@ -263,12 +283,13 @@ fn array_is_one_run(cluster: &Cluster, job: &str) -> Value {
     cluster.ask("scontrol", &["requeue", &task]);
     // Slurm delays a requeued task by two minutes; `StartTime=now` overrides that.
     cluster.until("the array to end", |cluster| {
-        cluster.ask("scontrol", &["update", &format!("JobId={task}"), "StartTime=now"]);
-        cluster.ask("squeue", &["-h"]).is_empty()
+        // Fails once the task has started.
+        let _ = cluster.answer("scontrol", &["update", &format!("JobId={task}"), "StartTime=now"]);
+        cluster.is_idle()
     });
     let third = fs::read_to_string(Path::new(&shards).join("2.json")).expect("the third shard");
-    cluster.batch("merge.sbatch", &[], &variables);
-    cluster.until("the merge to end", |cluster| cluster.ask("squeue", &["-h"]).is_empty());
+    // Fails unless the job ends with exit code 0.
+    cluster.batch("merge.sbatch", &["--wait"], &variables);
     assert_eq!(fs::read_to_string(&merged).expect("it was merged"), one_run);
     serde_json::from_str(&third).expect("JSON")
 }
