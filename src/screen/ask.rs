@@ -14,6 +14,7 @@ use super::{
 };
 use crate::{
     clock,
+    nan_bits::NanBits,
     report::{Again, ScreenedOperation, ScreenedUnit, WrongRecord, unit_noun},
 };
 
@@ -22,6 +23,8 @@ use crate::{
 pub struct Settings {
     /// The seed of the inputs.
     pub seed: u64,
+    /// Which NaN results are right; if any is, inputs are such that no result is NaN.
+    pub nan: NanBits,
     /// The cache of golden digests, if there is one.
     pub cache: Option<Cache>,
     /// A fault to inject on purpose.
@@ -99,7 +102,7 @@ impl<'a> Task<'a> {
         settings: &'a Settings,
         steps: u32,
     ) -> Result<Self, Error> {
-        let (golden, is_cached) = Golden::get(settings.cache.as_ref(), reference, operation, settings.seed, steps)?;
+        let (golden, is_cached) = Golden::get(reference, operation, settings, steps)?;
         Ok(Self { device, operation, reference, settings, steps, golden, is_cached })
     }
 

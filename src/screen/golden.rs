@@ -2,13 +2,15 @@
 
 use std::sync::OnceLock;
 
-use mxprobe_api::{Elements, Error, Format, Operation, OperationId, Random, TileBatch, digest, execute};
+use mxprobe_api::{Decoded, Elements, Error, Format, Operation, OperationId, Random, TileBatch, digest, execute};
 use mxprobe_models::Model;
 use mxprobe_sim::ModelDevice;
 use serde::{Deserialize, Serialize};
 
+use super::ask::Settings;
 use crate::{
-    dots::{Draw, pack, seed_of},
+    dots::{Dot, Draw, pack, seed_of},
+    nan_bits::NanBits,
     report::Request,
 };
 
@@ -87,10 +89,12 @@ pub struct Key {
     pub blocks: [usize; 2],
     /// The number of instructions that each tile executes.
     pub steps: u32,
+    /// Which NaN results are right; if any is, no result is NaN.
+    pub nan: NanBits,
 }
 
 /// The format of files with digests.
-const SCHEMA: &str = "mxprobe-golden/2";
+const SCHEMA: &str = "mxprobe-golden/3";
 
 /// The inputs of an operation in blocks, and the digests of the right results.
 #[derive(Clone, Debug, PartialEq)]
@@ -115,28 +119,81 @@ fn blocks(id: &OperationId, steps: u32) -> [usize; 2] {
 }
 
 /// The key of an operation's digests.
-pub(super) fn key(reference: &Reference, id: &OperationId, seed: u64, steps: u32) -> Key {
+pub(super) fn key(reference: &Reference, id: &OperationId, settings: &Settings, steps: u32) -> Key {
     Key {
         schema: SCHEMA.into(),
         version: env!("CARGO_PKG_VERSION").into(),
         model_sha256: reference.sha256().into(),
         operation: id.clone(),
-        seed,
+        seed: settings.seed,
         blocks: blocks(id, steps),
         steps,
+        nan: settings.nan,
     }
 }
 
 /// Draws the inputs of all blocks: dots of every directed class in turn, packed into tiles. For a chain, see
 /// [`chained`].
-pub(super) fn operands(operation: &Operation, seed: u64, steps: u32) -> TileBatch {
+///
+/// # Errors
+/// If the model has no such operation.
+pub(super) fn operands(
+    reference: &Reference,
+    operation: &Operation,
+    settings: &Settings,
+    steps: u32,
+) -> Result<TileBatch, Error> {
     let (m, n, _) = operation.id.shape.sizes();
     let [blocks, tiles] = blocks(&operation.id, steps);
     if steps > 1 {
-        return chained(operation, seed_of(seed, 78), blocks * tiles);
+        return Ok(chained(operation, seed_of(settings.seed, 78), blocks * tiles));
     }
-    let dots: Vec<_> = Draw::new(&operation.id, seed_of(seed, 77)).take(blocks * tiles * m.min(n)).collect();
-    pack(operation, &dots).0
+    let draw = Draw::new(&operation.id, seed_of(settings.seed, 77));
+    let count = blocks * tiles * m.min(n);
+    match settings.nan {
+        NanBits::Bits => Ok(pack(operation, &draw.take(count).collect::<Vec<_>>()).0),
+        NanBits::Any => without_nan(reference, operation, draw, count),
+    }
+}
+
+/// The most rounds of replacing tiles that have a NaN: a few are enough.
+const ROUNDS: usize = 100;
+
+/// Packs dots of finite operands into tiles, and replaces the dots of tiles in which any result is NaN.
+fn without_nan(
+    reference: &Reference,
+    operation: &Operation,
+    draw: Draw<'_>,
+    count: usize,
+) -> Result<TileBatch, Error> {
+    let id = &operation.id;
+    let (m, n, _) = id.shape.sizes();
+    let mut draw = draw.filter(|dot| is_finite(id, dot));
+    let mut dots: Vec<Dot> = draw.by_ref().take(count).collect();
+    for _ in 0..ROUNDS {
+        let operands = pack(operation, &dots).0;
+        let d = reference.right(operation, &operands, 1)?;
+        let is_nan = |at: usize| matches!(id.d.decode(d.get(at)), Decoded::Nan { .. });
+        let mut is_done = true;
+        for (tile, dots) in dots.chunks_mut(m.min(n)).enumerate() {
+            if (tile * m * n..(tile + 1) * m * n).any(is_nan) {
+                dots.iter_mut().zip(&mut draw).for_each(|(dot, drawn)| *dot = drawn);
+                is_done = false;
+            }
+        }
+        if is_done {
+            return Ok(operands);
+        }
+    }
+    Err(Error::unsupported(format!("after {ROUNDS} rounds, finite inputs of {id} still give NaN in some tiles")))
+}
+
+fn is_finite(id: &OperationId, dot: &Dot) -> bool {
+    let all = |format: Format, bits: &[u64]| bits.iter().all(|bits| format.to_f64(*bits).is_finite());
+    let have_scales = id.block_scale().zip(dot.scales.as_ref()).is_none_or(|(scale, (of_a, of_b))| {
+        all(scale.format, of_a) && all(scale.format, of_b)
+    });
+    have_scales && all(id.a, &dot.a) && all(id.b, &dot.b) && all(id.c, &[dot.c])
 }
 
 /// Draws the inputs of a chain: values from 1/4 to 4 with every bit random, and a C so much larger that the sum seldom
@@ -173,6 +230,33 @@ pub(super) fn digest_of_operands(operands: &TileBatch) -> u64 {
 mod tests {
     use super::*;
 
+    fn settings(nan: NanBits) -> Settings {
+        Settings { seed: 1, nan, cache: None, inject: None, slice: std::time::Duration::ZERO, passes: None }
+    }
+
+    #[test]
+    fn no_result_is_nan_where_any_nan_is_right() {
+        for (model, id) in [
+            ("llvmpipe", "coopmat.m8n8k8.f16.f16.f16.f16"),
+            ("h100", "wgmma.m64n64k16.f16.f16.f16.f16"),
+            ("rtx5090", "mma.m16n8k64.f32.e2m1.e2m1.f32.block16.ue4m3"),
+            ("avx512", "dot.m1n1k2.f32.bf16.bf16.f32"),
+            ("avx512", "dot.m1n1k4.s32.u8.s8.s32"),
+        ] {
+            let reference = Reference::new(mxprobe_models::load(model).expect("a model"));
+            let id: OperationId = id.parse().expect("an id");
+            let operation = reference.model().operations[&id].clone();
+            let count = |nan| {
+                let operands = operands(&reference, &operation, &settings(nan), 1).expect("an operation of it");
+                let right = reference.right(&operation, &operands, 1).expect("it computes");
+                assert_eq!(right.len(), ELEMENTS.max(FEWEST * id.shape.m as usize * id.shape.n as usize), "{id}");
+                right.iter().filter(|bits| matches!(id.d.decode(*bits), Decoded::Nan { .. })).count()
+            };
+            assert_eq!(count(NanBits::Any), 0, "{id}");
+            assert_eq!(count(NanBits::Bits) > 0, !id.d.is_integer(), "{id}");
+        }
+    }
+
     #[test]
     fn large_tiles_have_fewer_blocks() {
         let of = |id: &str, steps| blocks(&id.parse().expect("an id"), steps);
@@ -189,7 +273,7 @@ mod tests {
         let reference = Reference::new(mxprobe_models::load("h100").expect("a model"));
         let id: OperationId = "mma.m16n8k16.f32.f16.f16.f32".parse().expect("an id");
         let operation = reference.model().operations[&id].clone();
-        let operands = operands(&operation, 1, 256);
+        let operands = operands(&reference, &operation, &settings(NanBits::Bits), 256).expect("an operation of it");
         let right = reference.right(&operation, &operands, 256).expect("it computes");
         let finite = right.iter().filter(|bits| Format::F32.to_f64(*bits).is_finite()).count();
         assert_eq!(finite, right.len(), "sums overflow");

@@ -1,18 +1,22 @@
 //! The model that a device is compared with.
 
-use mxprobe_models::{Model, shipped};
+use mxprobe_models::{Model, find, shipped};
 
 use crate::report::{DeviceRecord, OperationRecord};
 
-/// The shipped model of an operation of a device: the model of its name or fingerprint, else the only model that has
-/// the same operation by the same instruction. `None` if there is not exactly one.
+/// The shipped model of an operation of a device: the model of its fingerprint or name, the one that is called as its
+/// name begins, or the only one that has the same operation by the same instruction.
 #[must_use]
 pub fn model_of(device: &DeviceRecord, operation: &OperationRecord) -> Option<&'static Model> {
     let has = |model: &&'static Model| model.operations.contains_key(&operation.id);
     let named = shipped().iter().find(|model| model.fingerprint == device.fingerprint);
-    let named = named.or_else(|| mxprobe_models::find(&device.name).ok().flatten());
+    let named = named.or_else(|| find(&device.name).ok().flatten());
     if let Some(model) = named {
         return Some(model).filter(has);
+    }
+    let first = device.name.split(' ').next().and_then(|word| find(word).ok().flatten());
+    if let Some(model) = first.filter(has) {
+        return Some(model);
     }
     let mnemonic = |text: &Option<String>| {
         let word = text.as_deref()?.split([' ', ',']).next()?;
@@ -23,8 +27,13 @@ pub fn model_of(device: &DeviceRecord, operation: &OperationRecord) -> Option<&'
         let known = model.operations.get(&operation.id);
         known.is_some_and(|known| mnemonic(&known.instruction).as_ref() == Some(&wanted))
     };
-    let mut found = shipped().iter().filter(is_same);
-    found.next().filter(|_| found.next().is_none())
+    only(shipped().iter().filter(is_same))
+}
+
+/// The item, if there is exactly one.
+fn only<T>(mut items: impl Iterator<Item = T>) -> Option<T> {
+    let first = items.next()?;
+    items.next().is_none().then_some(first)
 }
 
 #[cfg(test)]
@@ -55,6 +64,9 @@ mod tests {
         assert_eq!(of(&cpu, bf16, None), None);
         assert_eq!(of(&cpu, "amx.m16n16k32.f32.bf16.bf16.f32", Some("TDPBF16PS tmm, tmm, tmm")), Some("amx"));
         assert_eq!(of(&gpu, "mma.m16n8k16.f32.f16.f16.f32", None), Some("h100"));
+        let software = device("llvmpipe (LLVM 21.1.8, 256 bits)", "10005-0000-mesa_llvmpipe");
+        assert_eq!(of(&software, "coopmat.m8n8k8.f32.f16.f16.f32", None), Some("llvmpipe"));
+        assert_eq!(of(&software, "coopmat.m8n8k8.f32.f16.f16.f32.rte", None), None);
         assert_eq!(of(&gpu, bf16, Some("VDPBF16PS zmm, zmm, zmm")), None);
     }
 }

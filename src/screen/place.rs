@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use mxprobe_api::{Elements, OperationId, Screened, TileBatch, biased_exponent, lanes};
 
-use crate::report::{Tally, WrongRecord, WrongWord};
+use crate::{
+    nan_bits::NanBits,
+    report::{Tally, WrongRecord, WrongWord},
+};
 
 /// The most wrong words that are listed.
 const LISTED: usize = 20;
@@ -43,6 +46,7 @@ impl Places<'_> {
         let (m, n, _) = self.id.shape.sizes();
         let length = self.right.len() / self.blocks;
         let mut found = WrongRecord::default();
+        let mut are_nan = true;
         let mut tallies = Tallies::default();
         for screened in units {
             found.blocks += screened.wrong;
@@ -54,6 +58,7 @@ impl Places<'_> {
                         continue;
                     }
                     found.words += 1;
+                    are_nan &= NanBits::Any.alike(self.id.d, got, expected);
                     let lane = at % lanes(self.id);
                     if let Some(unit) = screened.unit {
                         *tallies.units.entry(unit.into()).or_default() += 1;
@@ -87,6 +92,9 @@ impl Places<'_> {
             }
         }
         found.place = self.named(units, &tallies, &found);
+        if are_nan && found.words > 0 {
+            found.place.push("NaN alone, with other bits: `--nan any` screens without NaN".to_owned());
+        }
         found.units = listed(&tallies.units);
         found.lanes = listed(&tallies.lanes);
         found.tiles = listed(&tallies.tiles);

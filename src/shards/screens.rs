@@ -43,6 +43,7 @@ impl Sharded for Devices {
             ("number of devices", shown(&first.shard.map(|shard| shard.devices))),
             ("machine", shown(&first.node)),
             ("seed", first.seed.to_string()),
+            ("NaN that is right", first.nan.to_string()),
             ("passes", shown(&first.passes)),
             ("injection", shown(&first.injected)),
         ]

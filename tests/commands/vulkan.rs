@@ -21,6 +21,20 @@ fn under(driver: &str, arguments: &[&str]) -> Said {
 
 #[test]
 #[cfg_attr(not(vulkan_drivers), ignore = "scripts/vulkan-drivers fetches the drivers")]
+fn a_screen_of_a_driver_that_computes_in_software_knows_its_model_and_leaves_out_nan() {
+    let screen = ["screen", "--backend", "vulkan", "--op", "coopmat*", "--no-cache", "--passes", "1"];
+    let said = under("lavapipe", &screen).ended(0);
+    assert!(said.out.contains("llvmpipe") && said.out.contains("without NaN"), "{}", said.out);
+    // Its compiler chooses which NaN of several an element has, by the element's place in the tile.
+    let said = under("lavapipe", &[&screen[..], &["--nan", "bits"]].concat()).ended(1);
+    assert!(said.out.contains("NaN alone, with other bits: `--nan any` screens without NaN"), "{}", said.out);
+    let fault = ["--error-inject", "bit=3,lane=5"];
+    let said = under("lavapipe", &[&screen[..], &fault].concat()).ended(1);
+    assert!(said.out.contains("lane 5, bit 3"), "{}", said.out);
+}
+
+#[test]
+#[cfg_attr(not(vulkan_drivers), ignore = "scripts/vulkan-drivers fetches the drivers")]
 fn a_driver_that_computes_in_software_is_left_out_unless_it_is_named() {
     let said = under("lavapipe", &["--probe", "self_test"]).ended(0);
     assert!(said.err.contains("computes in software and is skipped"), "{}", said.err);

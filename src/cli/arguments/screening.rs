@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use crate::Shard;
+use crate::{Shard, nan_bits::NanBits};
 use clap::{Args, ValueEnum};
 use mxprobe_api::Injection;
 
@@ -22,6 +22,10 @@ pub(crate) struct Screening {
     /// The reference model: a shipped one such as h100, or a file [default: the one of the device]
     #[arg(long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
+    /// Which NaN results are right: those with the bits of the model, or any, which asks for no result that is NaN
+    /// [default: any for drivers that compute in software, else bits]
+    #[arg(long, value_name = "bits|any")]
+    pub(crate) nan: Option<NanBits>,
     /// Total time to screen each device, over all operations: 10s, 500ms, 2m
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10s")]
     pub(crate) budget: Duration,

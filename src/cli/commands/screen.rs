@@ -12,9 +12,10 @@ use std::{
 };
 
 use crate::{
+    nan_bits::NanBits,
     plain::counted,
     report::{
-        DeviceRecord, Health, Host, OperationRecord, Outcome as Ending, SCREEN_SCHEMA, ScreenReport, ScreenShard,
+        DeviceRecord, Health, Host, Kind, OperationRecord, Outcome as Ending, SCREEN_SCHEMA, ScreenReport, ScreenShard,
         ScreenedOperation, Screens, Time, Tool,
     },
     screen::{self, Cache, Reference, Settings, screen_one},
@@ -198,6 +199,11 @@ impl Context<'_> {
         let own = named.cloned().map_or_else(|| target.model(), |named| Ok(Some(named)))?;
         let models = references(own, &target.listed.device, asked);
         let ids: Vec<OperationId> = asked.iter().map(|operation| operation.id.clone()).collect();
+        let nan = arguments.nan.unwrap_or(match target.listed.device.kind {
+            // Compilers choose which NaN of several an instruction returns.
+            Kind::Software => NanBits::Any,
+            Kind::Hardware | Kind::Model => NanBits::Bits,
+        });
         let mut report = ScreenReport {
             schema: SCREEN_SCHEMA.into(),
             tool: Tool::this(without_node(given())),
@@ -207,6 +213,7 @@ impl Context<'_> {
             device: target.listed.device.clone(),
             shard,
             seed: arguments.seed,
+            nan,
             passes: arguments.passes,
             injected: arguments.error_inject,
             verdict: Health::Unknown,
@@ -219,8 +226,8 @@ impl Context<'_> {
             None => Cache::of_user(),
         };
         let slice = SLICE.min(arguments.timeout / 2);
-        let settings =
-            Settings { seed: arguments.seed, cache, inject: arguments.error_inject, slice, passes: arguments.passes };
+        let (seed, inject, passes) = (arguments.seed, arguments.error_inject, arguments.passes);
+        let settings = Settings { seed, nan, cache, inject, slice, passes };
         let share = Share::new(arguments.budget, start, models.iter().flatten().count());
         let known: Known = ids.iter().cloned().zip(models).collect();
         let of_thread = Arc::clone(&known);

@@ -13,7 +13,7 @@ use super::{
     provenance::{Host, Time, Tool},
     report::DeviceRecord,
 };
-use crate::{plain::counted, shard::Shard};
+use crate::{nan_bits::NanBits, plain::counted, shard::Shard};
 
 /// The version of the format of screens.
 pub const SCREEN_SCHEMA: &str = "mxprobe-screen/1.0";
@@ -39,6 +39,9 @@ pub struct ScreenReport {
     pub shard: Option<ScreenShard>,
     /// The seed of the inputs.
     pub seed: u64,
+    /// Which NaN results are right; if any is, no result was NaN.
+    #[serde(default)]
+    pub nan: NanBits,
     /// The passes of each unit over all blocks, if their number was given and not a time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub passes: Option<u64>,

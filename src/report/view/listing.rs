@@ -102,10 +102,12 @@ impl Listings<'_> {
             blocks.extend(properties.map(|(key, value)| Block::Words(Tone::Muted, format!("{key}: {value}"))));
         }
         if device.kind != Kind::Model || self.verbose || self.chosen {
-            let lines = listed.operations.iter().map(|operation| {
-                let aliases = operation.aliases.iter().filter(|_| self.verbose);
-                let words = std::iter::once(operation.id.to_string());
-                words.chain(operation.instruction.iter().chain(aliases).cloned()).collect::<Vec<_>>().join("  ")
+            // Aliases are instructions of a hundred characters, so each has a line of its own.
+            let lines = listed.operations.iter().flat_map(|operation| {
+                let instruction = operation.instruction.iter().map(|instruction| format!("  {instruction}"));
+                let first = std::iter::once(operation.id.to_string()).chain(instruction).collect();
+                let aliases = operation.aliases.iter().filter(|_| self.verbose).map(|alias| format!("    {alias}"));
+                std::iter::once(first).chain(aliases)
             });
             blocks.push(Block::Lines(lines.collect()));
         }

@@ -8,6 +8,7 @@ use super::{
     words,
 };
 use crate::{
+    nan_bits::NanBits,
     plain::counted,
     report::record::{Health, ScreenReport, ScreenedOperation, Tally, WrongRecord, unit_noun},
 };
@@ -85,6 +86,10 @@ fn one(report: &ScreenReport) -> Vec<Block> {
     if report.injected.is_some() {
         let words = "bits were inverted on purpose (`--error-inject`): this says nothing about the device";
         blocks.push(Block::Words(Tone::Warning, words.to_owned()));
+    }
+    if report.nan == NanBits::Any && report.operations.iter().any(|found| found.dots > 0) {
+        let words = "without NaN, as `--nan any` asks, or by default for a driver that computes in software";
+        blocks.push(Block::Words(Tone::Muted, words.to_owned()));
     }
     let mut facts = words::origin(&report.device, &report.host, &report.tool, &report.time);
     facts.extend(report.node.iter().map(|node| ("node".to_owned(), node.clone())));
