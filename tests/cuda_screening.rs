@@ -49,6 +49,7 @@ fn clean_units_are_right_on_every_multiprocessor() {
         "mma.m8n8k4.f64.f64.f64.f64",
         "mma.m8n8k4.f32.f16.f16.f16",
         "mma.m16n8k32.s32.s8.u8.s32.satfinite",
+        "wmma.m16n16k16.f16.f16.f16.f16",
         "wmma.m16n16k16.f32.f16.f16.f32",
     ] {
         let (code, report) = screened("", operation, &[]);

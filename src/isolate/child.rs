@@ -9,8 +9,8 @@ use std::{
 };
 
 use mxprobe_api::{
-    Backend, Device, Elements, Error, Format, GemmOperands, Library, Load, OperationId, Scalar, ScalarId, Sizes,
-    execute, flags_of, operation_of, scalars_of, with_sizes,
+    Backend, Device, Elements, Error, Format, GemmOperands, Library, Load, OperationId, Scalar, ScalarId, Screening,
+    Sizes, execute, flags_of, operation_of, scalars_of, with_sizes,
 };
 
 use super::{
@@ -252,10 +252,16 @@ impl Described {
             yardsticks: device.timing().map(|timing| timing.yardsticks().to_vec()),
             matrices: device.matrices().map(|matrices| MatricesRecord { has_tiles: matrices.has_tiles() }),
             screening: device.screening().map(|screening| screening.units()),
-            screening_steps: device.screening().map_or(1, |screening| screening.steps()),
+            screening_steps: device.screening().map(|screening| chained(device, screening)).unwrap_or_default(),
             code: device.code().is_some(),
         }
     }
+}
+
+/// The number of instructions to chain of each operation that is chained.
+fn chained(device: &dyn Device, screening: &dyn Screening) -> BTreeMap<OperationId, u32> {
+    let steps = device.operations().keys().map(|id| (id.clone(), screening.steps(id)));
+    steps.filter(|(_, steps)| *steps > 1).collect()
 }
 
 /// Returns the scalar mode with this id.

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use mxprobe_api::{DeviceInfo, DeviceKind, Driver, Error, FreeOperation, Operation, Refusal, Scalar, Sizes};
+use mxprobe_api::{
+    DeviceInfo, DeviceKind, Driver, Error, FreeOperation, Operation, OperationId, Refusal, Scalar, Sizes,
+};
 use serde::{Deserialize, Serialize};
-
-use super::screening::{is_one, one};
 
 /// A device and its abilities, as data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -29,8 +29,8 @@ pub struct Described {
     pub matrices: Option<MatricesRecord>,
     /// The units that it can screen individually; absent if it cannot screen itself.
     pub screening: Option<Vec<u32>>,
-    /// The number of instructions that its screens should chain.
-    pub screening_steps: u32,
+    /// The number of instructions that its screens should chain, of each operation that is chained.
+    pub screening_steps: BTreeMap<OperationId, u32>,
     /// Whether it can show the code passed to its driver, or the driver's output.
     pub code: bool,
 }
@@ -97,8 +97,8 @@ struct Said {
     matrices: Option<MatricesRecord>,
     #[serde(skip_serializing_if = "Option::is_none")]
     screening: Option<Vec<u32>>,
-    #[serde(default = "one", skip_serializing_if = "is_one")]
-    screening_steps: u32,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    screening_steps: BTreeMap<OperationId, u32>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     code: bool,
 }

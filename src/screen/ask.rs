@@ -3,8 +3,7 @@
 use std::time::{Duration, Instant};
 
 use mxprobe_api::{
-    Device, Drill, Elements, Error, Injection, Operation, OperationId, Screened, Screening, WrongBlock, operation_of,
-    screen,
+    Device, Drill, Elements, Error, Injection, Operation, OperationId, Screened, WrongBlock, operation_of, screen,
 };
 
 use super::{
@@ -60,8 +59,8 @@ pub fn screen_one(
     };
     let found = operation_of(device, id).and_then(|operation| {
         let task = |steps| Task::new(device, operation, reference, settings, steps);
-        match device.screening().map_or(1, Screening::steps) {
-            steps if steps > 1 && id.c == id.d => {
+        match device.screening().map_or(1, |screening| screening.steps(id)) {
+            steps if steps > 1 => {
                 // Every class of dots once, then chains for the rest of the time.
                 let directed = task(1)?.screen(|| Duration::ZERO)?;
                 if directed.wrong.is_some() {

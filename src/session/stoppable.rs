@@ -7,8 +7,8 @@ use std::sync::{
 
 use mxprobe_api::{
     Code, Device, DeviceInfo, DotOperands, Drill, Elements, Error, Flags, FreeOperation, GemmOperands, Library, Load,
-    Matrices, Operation, OperationSet, Refusal, Scalar, ScalarFunction, Scalars, Screened, Screening, StatusFlags,
-    TileBatch, Timed, Timing, flags_of, scalars_of,
+    Matrices, Operation, OperationId, OperationSet, Refusal, Scalar, ScalarFunction, Scalars, Screened, Screening,
+    StatusFlags, TileBatch, Timed, Timing, flags_of, scalars_of,
 };
 
 /// A device whose computations all fail once the flag is set, so that a thread that nobody waits for ends.
@@ -139,8 +139,8 @@ impl Screening for Stoppable {
         self.device.screening().map(Screening::units).unwrap_or_default()
     }
 
-    fn steps(&self) -> u32 {
-        self.device.screening().map_or(1, Screening::steps)
+    fn steps(&self, operation: &OperationId) -> u32 {
+        self.device.screening().map_or(1, |screening| screening.steps(operation))
     }
 
     fn screen(&self, operation: &Operation, drill: &Drill<'_>) -> Result<Vec<Screened>, Error> {

@@ -182,9 +182,9 @@ pub trait Screening: Send + Sync {
     /// The units, as numbered in [`Drill::unit`]; empty if they cannot be told apart.
     fn units(&self) -> Vec<u32>;
 
-    /// The number of instructions to chain in a [`Drill`] for results at full rate: so many that checking the last D
-    /// costs little beside them. 1 if the device does not chain instructions.
-    fn steps(&self) -> u32 {
+    /// The number of instructions of an operation to chain in a [`Drill`] for results at full rate: so many that
+    /// checking the last D costs little beside them. 1 if the device does not chain them.
+    fn steps(&self, _: &OperationId) -> u32 {
         1
     }
 
@@ -218,8 +218,8 @@ pub fn screen(device: &dyn Device, operation: &Operation, drill: &Drill<'_>) -> 
         return Err(Error::invalid(format!("bit {} is not one of the {bits} of {}", inject.bit, operation.id.d)));
     }
     let screening = device.screening();
-    if drill.steps != 1 && screening.is_none_or(|screening| screening.steps() == 1) {
-        return Err(Error::unsupported(format!("{} does not chain instructions", device.info().selector)));
+    if drill.steps != 1 && screening.is_none_or(|screening| screening.steps(&operation.id) == 1) {
+        return Err(Error::unsupported(format!("{} does not chain {}", device.info().selector, operation.id)));
     }
     if drill.steps == 0 || (drill.steps > 1 && operation.id.c != operation.id.d) {
         return Err(Error::unsupported(format!("{} is not a chain of {} steps", operation.id, drill.steps)));

@@ -130,7 +130,7 @@ pub const ABILITIES: &[Ability] = &[
     },
     Ability {
         name: "Screening::steps",
-        answers: |device| device.screening().is_some_and(|screening| screening.steps() == UNIT),
+        answers: |device| device.screening().is_some_and(|screening| screening.steps(&operation().id) == UNIT),
     },
     Ability {
         name: "Screening::screen",
@@ -255,7 +255,7 @@ impl Screening for Able {
         vec![UNIT]
     }
 
-    fn steps(&self) -> u32 {
+    fn steps(&self, _: &OperationId) -> u32 {
         UNIT
     }
 

@@ -342,8 +342,8 @@ impl Screening for CudaDevice {
         (0..self.multiprocessors).collect()
     }
 
-    fn steps(&self) -> u32 {
-        screening::STEPS
+    fn steps(&self, operation: &OperationId) -> u32 {
+        self.instruction(operation).map_or(1, |(instruction, _)| screening::steps(instruction))
     }
 
     /// Screens without the layout self-test, which a wrong unit would fail.

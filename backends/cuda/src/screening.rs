@@ -11,15 +11,22 @@ use std::time::{Duration, Instant};
 
 use cudarc::driver::CudaSlice;
 use mxprobe_api::{Drill, Elements, Error, KEPT, OperationId, Screened, WrongBlock, digest};
-use mxprobe_shaders::ptx::screening::EVERY;
-use mxprobe_shaders::ptx::{Instruction, Target};
+use mxprobe_shaders::ptx::screening::{EVERY, is_chained, is_screened};
+use mxprobe_shaders::ptx::{Instruction, Kind, Target};
 
 use crate::session::Session;
 use compiled::Compiled;
 use work::{Blocks, Launch, Work};
 
-/// The number of instructions to chain: checking D of one costs at most 5 % of the time of so many (docs/screen.md).
-pub(crate) const STEPS: u32 = 256;
+/// The number of instructions to chain: checking D of one costs less than 5 % of the time of so many (docs/screen.md).
+/// D of `wmma` takes longer to check, since it goes through shared memory. 1 if they are not chained.
+pub(crate) fn steps(instruction: &Instruction) -> u32 {
+    match instruction.kind {
+        _ if !is_screened(instruction) || !is_chained(instruction) => 1,
+        Kind::Wmma => 1024,
+        _ => 256,
+    }
+}
 
 /// The time that a launch should take, so that starting it costs little.
 const LAUNCH_TIME: Duration = Duration::from_millis(50);
@@ -57,9 +64,6 @@ impl Kernels {
             self.0.insert(id.clone(), compiled);
         }
         let Some(compiled) = &self.0[id] else { return Ok(None) };
-        if drill.steps > 1 && !compiled.is_chained {
-            return Err(Error::unsupported(format!("{id} does not add to its own results")));
-        }
         let blocks = Blocks::upload(session, &compiled.layouts, drill)?;
         Screen { id, session, drill, work: Work { session, compiled, blocks: &blocks, steps: drill.steps } }
             .go()

@@ -1,6 +1,6 @@
 //! Screening of a device in another process.
 
-use mxprobe_api::{Drill, Error, Operation, Screened, Screening};
+use mxprobe_api::{Drill, Error, Operation, OperationId, Screened, Screening};
 
 use super::{MOST_TIMED_BYTES, RemoteDevice, unexpected};
 use crate::isolate::{
@@ -13,8 +13,8 @@ impl Screening for RemoteDevice {
         self.described.screening.clone().unwrap_or_default()
     }
 
-    fn steps(&self) -> u32 {
-        self.described.screening_steps
+    fn steps(&self, operation: &OperationId) -> u32 {
+        self.described.screening_steps.get(operation).copied().unwrap_or(1)
     }
 
     fn screen(&self, operation: &Operation, drill: &Drill<'_>) -> Result<Vec<Screened>, Error> {

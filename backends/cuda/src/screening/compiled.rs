@@ -3,7 +3,7 @@
 use cudarc::driver::CudaFunction;
 use mxprobe_api::{Error, Format};
 use mxprobe_shaders::ptx::layout::Layouts;
-use mxprobe_shaders::ptx::screening::{is_chained, kernel};
+use mxprobe_shaders::ptx::screening::kernel;
 use mxprobe_shaders::ptx::throughput_loop::blocks_of_multiprocessor;
 use mxprobe_shaders::ptx::{Instruction, Kernel, Target};
 
@@ -18,8 +18,6 @@ pub(super) struct Compiled {
     pub(super) d: Format,
     /// The number of blocks on each multiprocessor.
     pub(super) blocks: u32,
-    /// Whether D of an instruction can be C of the next one.
-    pub(super) is_chained: bool,
 }
 
 impl Compiled {
@@ -37,7 +35,6 @@ impl Compiled {
             layouts,
             d: instruction.id.d,
             blocks: blocks_of_multiprocessor(Some(instruction)),
-            is_chained: is_chained(instruction),
         }))
     }
 }
