@@ -52,7 +52,9 @@ impl Order {
 /// and e the largest of three exponents: that of the larger of P and N, that of the largest sum of two operands'
 /// exponents, and [`least_exponent`](Self::least_exponent). Then d lies at most `relative(signs).down · 2^e +
 /// absolute(signs).down` below the exact sum, and above it at most the same with `up`. All are 0 without a c if the
-/// formats are so narrow that no sum of k products has more bits than are kept.
+/// formats are so narrow that no sum of k products has more bits than are kept. With Q, the sum of 2^(sum of the
+/// operands' exponents) over the products that are not 0, `relative·2^e` may be replaced by the parts of
+/// [`split`](Self::split).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bound {
     lost: [Loss; 3],
@@ -67,7 +69,7 @@ pub struct Bound {
 }
 
 /// An allowance for the rounding of the coefficients' own sums, which is far smaller.
-const ROUNDED: f64 = 1.0 + 1e-9;
+pub(super) const ROUNDED: f64 = 1.0 + 1e-9;
 
 impl Bound {
     /// The bound of dots of `k` products of an operation of a model; `has_c` if c may be nonzero.
@@ -135,6 +137,14 @@ impl Bound {
         self.lost(signs).relative
     }
 
+    /// Another bound in place of `relative(signs) · 2^e`: the first part, in units of 2^e, plus the second, in units of
+    /// Q. It is smaller where a unit aligns products by a rule of their own, with fewer bits, and they are small.
+    #[must_use]
+    pub fn split(&self, signs: Signs) -> [Sides; 2] {
+        let Loss { beside, of_products, .. } = self.lost(signs);
+        [beside, of_products]
+    }
+
     /// The additional loss that does not scale with 2^e: flushed results, and limits on exponents.
     #[must_use]
     pub fn absolute(&self, signs: Signs) -> Sides {
@@ -175,14 +185,20 @@ impl Bound {
     /// Infinite if no such γ is known.
     #[must_use]
     pub fn of_magnitudes(&self) -> (f64, f64) {
-        let Loss { relative, absolute } = self.lost(Signs::Mixed);
+        let Loss { relative, beside, of_products, absolute } = self.lost(Signs::Mixed);
         let (relative, absolute, (outward, _)) = (relative.most(), absolute.most(), self.outward());
-        // 2^e is at most what partial sums grow to: (S + H) / (1 − G), of the outward losses.
-        let rest = relative * power_of_two(self.least_exponent) + absolute * (1.0 + (relative - outward).max(0.0));
+        // 2^e is at most what partial sums grow to: (S + H) / (1 − G), of the outward losses. Q is at most S.
+        let rest = |relative: f64| {
+            relative * power_of_two(self.least_exponent) + absolute * (1.0 + (relative - outward).max(0.0))
+        };
         let growth = 1.0 - outward;
-        let uniform = if growth > 0.0 { (relative / growth, rest / growth) } else { (f64::INFINITY, f64::INFINITY) };
-        let path = (self.along, rest * (1.0 + self.along));
-        if path.0 < uniform.0 { path } else { uniform }
+        let uniform = |relative: f64, of_products: f64| {
+            let grown = (relative / growth + of_products, rest(relative) / growth);
+            if growth > 0.0 { grown } else { (f64::INFINITY, f64::INFINITY) }
+        };
+        let path = (self.along, rest(relative) * (1.0 + self.along));
+        let bounds = [uniform(beside.most(), of_products.most() * ROUNDED), uniform(relative, 0.0), path];
+        bounds.into_iter().min_by(|one, other| one.0.total_cmp(&other.0)).expect("there are three")
     }
 }
 
@@ -190,7 +206,7 @@ impl Bound {
 fn addition(d: Format) -> Loss {
     let half = |format: Format| 0.5 * power_of_two(-format.fraction_bits().cast_signed());
     let by_way_of = if d.fraction_bits() < Format::F32.fraction_bits() { half(Format::F32) } else { 0.0 };
-    Loss { relative: Sides::both(half(d) + by_way_of), absolute: Sides::default() }
+    Loss::of(Sides::both(half(d) + by_way_of), Sides::default())
 }
 
 /// The loss of consecutive operations.

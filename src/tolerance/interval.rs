@@ -3,7 +3,7 @@
 use mxprobe_api::{Format, Rounding};
 
 use super::{
-    bound::Bound,
+    bound::{Bound, ROUNDED},
     exact::Exact,
     sides::Signs,
     terms::{Sums, Terms},
@@ -126,6 +126,14 @@ impl Bound {
         let at = |exponent: i32, relative: f64, absolute: f64| {
             Exact::of(relative).scaled(exponent).plus(&Exact::of(absolute))
         };
+        let [beside, of_products] = self.split(signs);
+        let most = |exponent: i32, [relative, beside, of_products, absolute]: [f64; 4]| {
+            let whole = at(exponent, relative, absolute);
+            if of_products == 0.0 {
+                return whole;
+            }
+            whole.min(at(exponent, beside, absolute + of_products * sums.powers * ROUNDED))
+        };
         let mut exponent = largest.exponent().unwrap_or(least).max(least);
         if sums.lowest.is_some_and(|lowest| self.is_lossless(lowest, exponent)) {
             return Some(Spread { down: Exact::zero(), up: Exact::zero() });
@@ -133,7 +141,8 @@ impl Bound {
         let mut uniform = None;
         // The exponent of the largest partial sum must also cover what was lost so far.
         for _ in 0..MOST_STEPS {
-            let (down, up) = (at(exponent, relative.down, absolute.down), at(exponent, relative.up, absolute.up));
+            let down = most(exponent, [relative.down, beside.down, of_products.down, absolute.down]);
+            let up = most(exponent, [relative.up, beside.up, of_products.up, absolute.up]);
             let needed = largest.plus(&at(exponent, outward.0, outward.1)).exponent().unwrap_or(least).max(least);
             if needed <= exponent {
                 uniform = Some(Spread { down, up });

@@ -84,6 +84,22 @@ impl Node<'_> {
         self.adder.grid.iter().map(|rule| rule.fraction_bits).min().unwrap_or(0)
     }
 
+    /// The loss of this many units of the grid. A rule that aligns by products' operands gives a unit that these
+    /// products bound, whatever the largest exponent is.
+    fn on_grid(&self, units: Sides) -> Loss {
+        let of_products = |rule: &GridRule| rule.terms == Class::Products && rule.exponent == Exponent::Operands;
+        let fewest = |products: bool| {
+            let rules = self.adder.grid.iter().filter(|rule| of_products(rule) == products);
+            rules.map(|rule| rule.fraction_bits).min()
+        };
+        let unit = |fraction_bits: i32| units.times(power_of_two(-fraction_bits));
+        let whole = Loss::of(unit(self.fraction_bits()), Sides::default());
+        match (fewest(true), fewest(false)) {
+            (Some(own), Some(beside)) if own < beside => Loss { beside: unit(beside), of_products: unit(own), ..whole },
+            _ => whole,
+        }
+    }
+
     /// The most that is lost of a term of this kind, in units of the grid.
     fn units(&self, kind: Kind, counted: Counted) -> Sides {
         let adder = self.adder;
@@ -187,31 +203,29 @@ impl Node<'_> {
     pub(super) fn of_one(&self, kind: Kind, counted: Counted) -> Loss {
         let absolute = self.flushed(counted);
         if self.passes(kind) {
-            return Loss { relative: Sides::default(), absolute };
+            return Loss::of(Sides::default(), absolute);
         }
-        let unit = power_of_two(-self.fraction_bits());
-        let aligned = match (self.adder.grid.is_empty(), self.adder.below) {
+        let units = match (self.adder.grid.is_empty(), self.adder.below) {
             (true, _) => Sides::default(),
-            (false, Below::OnesComplement) => self.all_units(counted).times(unit),
-            (false, _) => self.units(kind, counted).times(unit),
+            (false, Below::OnesComplement) => self.all_units(counted),
+            (false, _) => self.units(kind, counted),
         };
-        Loss { relative: aligned + self.after_the_sum(counted), absolute }
+        self.on_grid(units) + Loss::of(self.after_the_sum(counted), absolute)
     }
 
     /// The loss when two or more terms are nonzero.
     pub(super) fn of_several(&self, count: usize, counted: Counted) -> Loss {
         let adder = self.adder;
-        let mut relative = self.after_the_sum(counted);
+        let relative = self.after_the_sum(counted);
         let mut absolute = self.flushed(counted);
         if adder.grid.is_empty() {
-            return Loss { relative, absolute };
+            return Loss::of(relative, absolute);
         }
-        let unit = power_of_two(-self.fraction_bits());
         if adder.below == Below::OnesComplement {
             // Zeros are complemented as well.
-            relative = relative + self.all_units(counted).times(unit);
-            return Loss { relative, absolute };
+            return self.on_grid(self.all_units(counted)) + Loss::of(relative, absolute);
         }
+        let unit = power_of_two(-self.fraction_bits());
         let cut = Sides::cut(adder.below, counted);
         let mut units = cut.times(count as f64);
         for kind in self.kinds.iter().filter(|kind| kind.class() == Class::Values) {
@@ -226,7 +240,7 @@ impl Node<'_> {
                 absolute = absolute + cut.times(unit * power_of_two(floor));
             }
         }
-        Loss { relative: relative + units.times(unit), absolute }
+        self.on_grid(units) + Loss::of(relative, absolute)
     }
 
     /// The most that all terms lose together, zeros included, in units of the grid.

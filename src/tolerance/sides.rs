@@ -103,30 +103,51 @@ impl Add for Sides {
     }
 }
 
-/// A loss: `relative` times the power of two of the largest exponent, plus `absolute`.
+/// A loss: `absolute`, plus the smaller of two bounds that follow from the largest exponent e and from Q, the sum of
+/// 2^(sum of the operands' exponents) over all products: `relative`·2^e, and `beside`·2^e + `of_products`·Q.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Loss {
     pub(super) relative: Sides,
+    pub(super) beside: Sides,
+    pub(super) of_products: Sides,
     pub(super) absolute: Sides,
 }
 
 impl Loss {
-    /// Multiplies both parts.
+    /// A loss that depends on e alone.
+    pub(super) fn of(relative: Sides, absolute: Sides) -> Self {
+        Self { relative, beside: relative, of_products: Sides::default(), absolute }
+    }
+
+    /// The loss of this many additions of different products. Since Q is that of all products, its part stays.
     pub(super) fn times(self, factor: f64) -> Self {
-        Self { relative: self.relative.times(factor), absolute: self.absolute.times(factor) }
+        let Self { relative, beside, of_products, absolute } = self;
+        let [relative, beside, absolute] = [relative, beside, absolute].map(|sides| sides.times(factor));
+        Self { relative, beside, of_products, absolute }
     }
 
     /// The larger loss of each part and side.
     pub(super) fn max(self, other: Self) -> Self {
-        Self { relative: self.relative.max(other.relative), absolute: self.absolute.max(other.absolute) }
+        Self {
+            relative: self.relative.max(other.relative),
+            beside: self.beside.max(other.beside),
+            of_products: self.of_products.max(other.of_products),
+            absolute: self.absolute.max(other.absolute),
+        }
     }
 }
 
+/// The loss of additions of different products.
 impl Add for Loss {
     type Output = Self;
 
     fn add(self, other: Self) -> Self {
-        Self { relative: self.relative + other.relative, absolute: self.absolute + other.absolute }
+        Self {
+            relative: self.relative + other.relative,
+            beside: self.beside + other.beside,
+            of_products: self.of_products.max(other.of_products),
+            absolute: self.absolute + other.absolute,
+        }
     }
 }
 

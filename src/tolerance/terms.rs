@@ -3,7 +3,10 @@
 use mxprobe_api::{Decoded, Format, GemmOperands, OperationId};
 use mxprobe_models::Flush;
 
-use super::exact::{Exact, Sum};
+use super::{
+    exact::{Exact, Sum},
+    sides::power_of_two,
+};
 
 /// A number as a unit reads it: significand · 2^lsb.
 #[derive(Clone, Copy)]
@@ -100,6 +103,8 @@ pub(super) struct Sums {
     pub(super) negative: Exact,
     /// The largest sum of operands' exponents among the nonzero products.
     pub(super) exponent: Option<i32>,
+    /// The sum of 2^(sum of the operands' exponents) over the nonzero products, nearly.
+    pub(super) powers: f64,
     /// The number of products smaller than 2^(sum of their operands' exponents).
     pub(super) small: usize,
     /// The exponent of the lowest bit of all terms: each is an integer multiple of 2^this. `None` if all are zero.
@@ -147,7 +152,7 @@ impl<'a> Adder<'a> {
         self.negative.clear();
         self.lowest = None;
         let mut infinite = [false; 2];
-        let (mut exponent, mut small): (Option<i32>, usize) = (None, 0);
+        let (mut exponent, mut powers, mut small): (Option<i32>, f64, usize) = (None, 0.0, 0);
         match c.special {
             Special::Nan => return Terms::Nan,
             Special::Infinite => infinite[usize::from(c.significand < 0)] = true,
@@ -187,6 +192,7 @@ impl<'a> Adder<'a> {
             }
             small += usize::from(leading < aligned);
             exponent = exponent.max(Some(aligned));
+            powers += power_of_two(aligned);
             self.put(product, lsb);
         }
         if infinite == [true; 2] {
@@ -197,6 +203,7 @@ impl<'a> Adder<'a> {
             positive: self.positive.value(),
             negative: self.negative.value(),
             exponent,
+            powers,
             small,
             lowest: self.lowest,
             has_c: c.significand != 0,

@@ -22,6 +22,8 @@ fn the_worst_inputs_that_are_found_come_within_a_factor_of_four_of_the_bound() {
         ("h100", "wgmma.m64n8k32.f32.e4m3.e4m3.f32"),
         ("mi300x", "mfma.m16n16k16.f32.bf16.bf16.f32"),
         ("fma-chain", "dot.m1n1k4.f32.f32.f32.f32"),
+        // Products and sums are aligned by two rules.
+        ("rdna3", "wmma.m16n16k16.f32.f16.f16.f32"),
         // Products of few bits: only c makes the grid coarse enough to lose some of them.
         ("b200", "tcgen05.m64n8k32.f32.e2m1.e2m3.f32"),
         ("b200", "tcgen05.m64n8k32.f16.e2m1.e2m1.f16"),

@@ -61,6 +61,7 @@ impl Reader {
 struct Limits {
     /// For dots without negative terms, without positive ones, and with both.
     relative: [Sides; 3],
+    split: [[Sides; 2]; 3],
     absolute: f64,
     along: f64,
     least: f64,
@@ -71,6 +72,7 @@ impl Limits {
     fn new(bound: &Bound) -> Self {
         Self {
             relative: [Signs::Positive, Signs::Negative, Signs::Mixed].map(|signs| bound.relative(signs)),
+            split: [Signs::Positive, Signs::Negative, Signs::Mixed].map(|signs| bound.split(signs)),
             absolute: bound.absolute(Signs::Mixed).most(),
             along: bound.along(),
             least: f64::from(bound.least_exponent()).exp2(),
@@ -270,7 +272,8 @@ impl Judge {
             let is_infinite = self.overflows && magnitudes >= 2f64.powi(127);
             return if is_infinite { Seen::Doubtful } else { Seen::Unbounded };
         }
-        let relative = limits.relative[if has[1] { 1 + usize::from(has[0]) } else { 0 }];
+        let signs = if has[1] { 1 + usize::from(has[0]) } else { 0 };
+        let (relative, [beside, of_products]) = (limits.relative[signs], limits.split[signs]);
         let most = limits.relative[2].most();
         let grown = magnitudes.max(aligned).max(limits.least) * (1.0 + 4.0 * most) + limits.absolute;
         if most > 0.25 || grown > limits.largest || !d.is_finite() {
@@ -283,11 +286,16 @@ impl Judge {
         let unit = power_below(at_least).max(aligned).max(limits.least);
         // Terms on a grid that every sum keeps are added without loss.
         let is_off_grid = lowest < unit / self.kept;
-        let within = |off: f64, side: f64| {
+        let within = |off: f64, [side, beside, of_products]: [f64; 3]| {
             let along = limits.along * (magnitudes + more) + side * limits.least;
-            off + error <= (side * unit).min(along) * (1.0 - 2f64.powi(-40))
+            // The sum of the powers that products are aligned by is at least the largest of them.
+            let uniform = (side * unit).min(beside * unit + of_products * aligned);
+            off + error <= uniform.min(along) * (1.0 - 2f64.powi(-40))
         };
-        if is_off_grid && within(-off, relative.down) && within(off, relative.up) {
+        if is_off_grid
+            && within(-off, [relative.down, beside.down, of_products.down])
+            && within(off, [relative.up, beside.up, of_products.up])
+        {
             Seen::Inside
         } else {
             Seen::Doubtful

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::{
     report::{Block, Cell, Page, Row, Show, to_json},
-    tolerance::{Bound, Element, Found, Interval, Signs, Tolerance},
+    tolerance::{Bound, Element, Found, Interval, Sides, Signs, Tolerance},
 };
 
 /// The element that an interval belongs to.
@@ -105,6 +105,13 @@ impl Bounded<'_> {
              least",
             bound.least_exponent()
         )));
+        let [beside, of_products] = bound.split(Signs::Mixed).map(Sides::most);
+        if of_products > 0.0 {
+            blocks.push(Block::words(format!(
+                "instead of a multiple of 2^e also {beside:.6e} · 2^e + {of_products:.6e} · Q, if less, where Q is the sum \
+                 of 2^(exponent(a) + exponent(b)) over the products"
+            )));
+        }
     }
 }
 
@@ -162,7 +169,7 @@ impl Show for Bounded<'_> {
         let bound = bounds.bound(true).map(|bound| {
             let (gamma, eta) = bound.of_magnitudes();
             let sides = ALL_SIGNS.map(|signs| {
-                let (relative, absolute) = (bound.relative(signs), bound.absolute(signs));
+                let (relative, absolute, split) = (bound.relative(signs), bound.absolute(signs), bound.split(signs));
                 json!({
                     "signs": match signs {
                         Signs::Positive => "positive",
@@ -173,6 +180,8 @@ impl Show for Bounded<'_> {
                     "above_relative": relative.up,
                     "below_absolute": absolute.down,
                     "above_absolute": absolute.up,
+                    "or_relative": [split[0].down, split[0].up],
+                    "and_of_products": [split[1].down, split[1].up],
                 })
             });
             json!({
