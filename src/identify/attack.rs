@@ -6,16 +6,17 @@ use mxprobe_api::Error;
 use mxprobe_models::{Basis, Origin, Output};
 
 use super::{
-    directed::{alone, cancelling, far_apart, groups, specials, thinned},
-    document, experiments,
-    hypothesis::Hypothesis,
+    candidates::{
+        directed::{alone, cancelling, far_apart, groups, specials, thinned},
+        hypothesis::Hypothesis,
+        scored::{self, Scored},
+    },
+    document,
+    dots::experiments,
+    fitting::{payloads, refine::refine},
     outcome::{Arithmetic, Outcome},
-    payloads,
-    refine::refine,
-    rivals,
+    refute::{rivals, simplify},
     run::Search,
-    scored::{self, Scored},
-    simplify,
 };
 use crate::{
     dots::{Dot, Edges, Sparse, draw, seed_of, simplest},

@@ -5,13 +5,14 @@ use std::{collections::HashSet, rc::Rc};
 use mxprobe_api::Error;
 
 use super::{
-    expression::Expression,
+    candidates::scored::{self, Scored},
+    fitting::{refine::refine, search},
     outcome::Outcome,
-    refine::refine,
     run::{A_LITTLE, NEARLY_AT_FIRST, ONE_SHAPE, PAIRS, Search},
-    scored::{self, Scored},
-    search,
-    symmetric::{self, Apart},
+    tree::{
+        expression::Expression,
+        symmetric::{self, Apart},
+    },
 };
 
 /// Per cent of all dots that a candidate must explain before two of its values are changed simultaneously.

@@ -8,54 +8,25 @@
 
 mod attack;
 mod bend;
-mod beside;
-mod blocks;
-mod climb;
-mod directed;
+mod candidates;
 mod document;
-mod experiments;
-mod expression;
-mod fit;
-mod flattened;
-mod focus;
+mod dots;
+mod fitting;
 mod gemm;
-mod groups;
-mod guessed;
-mod hypothesis;
-mod integers;
 mod known;
-mod live;
-mod moderate;
-mod moves;
-mod nan;
-mod nodes;
 mod one;
 mod outcome;
-mod payloads;
-mod pool;
-mod proposals;
-mod refine;
+mod refute;
 mod repeats;
-mod rivals;
 mod run;
-mod scored;
-mod search;
-mod shapes;
-mod simplify;
-mod skeleton;
-mod symmetric;
-mod thresholds;
-mod tiles;
+mod tree;
 mod trees;
-mod united;
 mod verify;
 mod words;
-mod wrapped;
-mod written;
 
 pub use crate::nan_bits::NanBits;
-pub use blocks::{Counted, count_blocks, dots_of_shard};
 pub use document::model_of;
+pub use dots::blocks::{Counted, count_blocks, dots_of_shard};
 pub use gemm::{
     Found, GemmEffort, GemmIdentification, GemmOutcome, Invariance, Part, SameRecipe, ShapeOf, ShapeWitness,
     Unexplained, compare_shapes, explains, identify_gemm, same_recipe,

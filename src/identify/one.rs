@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use mxprobe_api::{Device, Error, Operation};
 
 use super::{
-    experiments::Experiments,
+    dots::experiments::Experiments,
     outcome::{Effort, Identification},
     run::Search,
 };

@@ -4,10 +4,10 @@
 use mxprobe_api::{Elements, Error, TileBatch, execute};
 
 use super::{
-    hypothesis::Hypothesis,
+    candidates::hypothesis::Hypothesis,
+    dots::tiles::{Spread, fill},
     outcome::Outcome,
     run::Search,
-    tiles::{Spread, fill},
 };
 use crate::{
     dots::{Dot, Random, draw, seed_of},

@@ -8,18 +8,21 @@ use std::{
 use mxprobe_api::Error;
 
 use super::{
-    experiments::{self, Experiments},
-    expression::Expression,
-    groups,
-    guessed::Guessed,
-    integers,
-    live::{self, Counts},
-    nodes,
+    candidates::{
+        integers,
+        scored::{self, Scored},
+    },
+    dots::experiments::{self, Experiments},
+    fitting::{nodes, refine::refine, search},
     outcome::{Effort, Identification, Outcome},
-    refine::refine,
-    scored::{self, Scored},
-    search, shapes,
-    skeleton::{Skeleton, readings},
+    tree::{
+        expression::Expression,
+        groups,
+        guessed::Guessed,
+        live::{self, Counts},
+        shapes,
+        skeleton::{Skeleton, readings},
+    },
 };
 use crate::{
     dots::{Dot, seed_of},

@@ -3,12 +3,14 @@
 use mxprobe_api::Error;
 
 use super::{
-    expression::Expression,
-    focus,
-    live::{self, Counts},
     run::Search,
-    skeleton::{guesses, readings},
-    symmetric,
+    tree::{
+        expression::Expression,
+        focus,
+        live::{self, Counts},
+        skeleton::{guesses, readings},
+        symmetric,
+    },
 };
 use crate::{
     dots::{Random, seed_of},

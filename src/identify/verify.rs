@@ -6,7 +6,7 @@ use mxprobe_api::{Device, Elements, Error, Operation, TileBatch, execute, multip
 use mxprobe_models::{Evaluator, Model};
 use mxprobe_sim::ModelDevice;
 
-use super::{
+use super::dots::{
     blocks::{AT_ONCE, SHOWN, blocks},
     tiles::Tiles,
 };

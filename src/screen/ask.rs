@@ -8,22 +8,19 @@ use mxprobe_api::{
 
 use super::{
     cache::Cache,
-    golden::{self, Golden, Reference},
+    golden::{self, Golden, Inputs, Reference},
     place::Places,
 };
 use crate::{
     clock,
-    nan_bits::NanBits,
     report::{Again, ScreenedOperation, ScreenedUnit, WrongRecord, unit_noun},
 };
 
 /// The settings of a screening.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The seed of the inputs.
-    pub seed: u64,
-    /// Which NaN results are right; if any is, inputs are such that no result is NaN.
-    pub nan: NanBits,
+    /// The choice of the inputs.
+    pub inputs: Inputs,
     /// The cache of golden digests, if there is one.
     pub cache: Option<Cache>,
     /// A fault to inject on purpose.
@@ -101,7 +98,7 @@ impl<'a> Task<'a> {
         settings: &'a Settings,
         steps: u32,
     ) -> Result<Self, Error> {
-        let (golden, is_cached) = Golden::get(reference, operation, settings, steps)?;
+        let (golden, is_cached) = Golden::get(settings.cache.as_ref(), reference, operation, settings.inputs, steps)?;
         Ok(Self { device, operation, reference, settings, steps, golden, is_cached })
     }
 

@@ -9,10 +9,7 @@ use std::{
 use mxprobe_api::{Error, Operation};
 use serde::{Deserialize, Serialize};
 
-use super::{
-    ask::Settings,
-    golden::{self, Golden, Key, Reference},
-};
+use super::golden::{self, Golden, Inputs, Key, Reference};
 use crate::report::{Request, to_json};
 
 /// A folder of golden digests, one file for each key.
@@ -92,27 +89,28 @@ fn private_folder(folder: &Path) -> io::Result<()> {
 
 impl Golden {
     /// Returns the golden digests of an operation after a number of instructions, from the cache, else from the model,
-    /// and whether they come from the cache. Digests from the model are written to the cache of `settings`, if there is
-    /// one; a folder that cannot be written is not an error.
+    /// and whether they come from the cache. Digests from the model are written to the cache; a folder that cannot be
+    /// written is not an error.
     ///
     /// # Errors
     /// If the model has no such operation.
     pub fn get(
+        cache: Option<&Cache>,
         reference: &Reference,
         operation: &Operation,
-        settings: &Settings,
+        inputs: Inputs,
         steps: u32,
     ) -> Result<(Self, bool), Error> {
-        let key = golden::key(reference, &operation.id, settings, steps);
-        let operands = golden::operands(reference, operation, settings, steps)?;
-        if let Some(cache) = &settings.cache
+        let key = golden::key(reference, &operation.id, inputs, steps);
+        let operands = golden::operands(reference, operation, inputs, steps)?;
+        if let Some(cache) = cache
             && let Some(digests) = cache.read(&key, golden::digest_of_operands(&operands))
         {
             return Ok((Self { key, operands, digests }, true));
         }
         let digests = golden::digests(&reference.right(operation, &operands, steps)?, key.blocks[0]);
         let golden = Self { key, operands, digests };
-        if let Some(cache) = &settings.cache {
+        if let Some(cache) = cache {
             // If this fails, the next screen asks the model again.
             let _ = cache.write(&golden);
         }
@@ -122,8 +120,6 @@ impl Golden {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
     use crate::nan_bits::NanBits;
 
@@ -134,18 +130,13 @@ mod tests {
         (Reference::new(model), operation)
     }
 
-    fn settings(cache: &Cache, seed: u64, nan: NanBits) -> Settings {
-        Settings { seed, nan, cache: Some(cache.clone()), inject: None, slice: Duration::ZERO, passes: None }
-    }
-
     #[test]
     fn what_is_read_is_what_the_model_gives() {
         let folder = tempfile::tempdir().expect("a folder");
         let cache = Cache::new(folder.path().join("deep/golden"));
         let (model, operation) = operation();
         let get = |seed, nan, steps| {
-            let settings = settings(&cache, seed, nan);
-            Golden::get(&model, &operation, &settings, steps).expect("an operation of it")
+            Golden::get(Some(&cache), &model, &operation, Inputs { seed, nan }, steps).expect("an operation of it")
         };
         let (first, cached) = get(3, NanBits::Bits, 1);
         assert!(!cached);
@@ -167,8 +158,8 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let cache = Cache::new(folder.path().to_owned());
         let (model, operation) = operation();
-        let settings = settings(&cache, 3, NanBits::Bits);
-        let get = || Golden::get(&model, &operation, &settings, 1).expect("an operation of the model");
+        let inputs = Inputs { seed: 3, nan: NanBits::Bits };
+        let get = || Golden::get(Some(&cache), &model, &operation, inputs, 1).expect("an operation of the model");
         let path = cache.path(&get().0.key);
         let text = fs::read_to_string(&path).expect("it was written");
         for (from, to) in [("\"seed\": 3", "\"seed\": 5"), ("\"digests\": [", "\"digests\": [\"0\", "), ("{", "")] {

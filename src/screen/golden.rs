@@ -7,7 +7,6 @@ use mxprobe_models::Model;
 use mxprobe_sim::ModelDevice;
 use serde::{Deserialize, Serialize};
 
-use super::ask::Settings;
 use crate::{
     dots::{Dot, Draw, pack, seed_of},
     nan_bits::NanBits,
@@ -72,6 +71,15 @@ impl Reference {
     }
 }
 
+/// The choice of the inputs.
+#[derive(Clone, Copy, Debug)]
+pub struct Inputs {
+    /// The seed.
+    pub seed: u64,
+    /// Which NaN results are right; if any is, inputs are such that no result is NaN.
+    pub nan: NanBits,
+}
+
 /// The identity of golden digests: equal keys have equal digests.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Key {
@@ -119,16 +127,16 @@ fn blocks(id: &OperationId, steps: u32) -> [usize; 2] {
 }
 
 /// The key of an operation's digests.
-pub(super) fn key(reference: &Reference, id: &OperationId, settings: &Settings, steps: u32) -> Key {
+pub(super) fn key(reference: &Reference, id: &OperationId, inputs: Inputs, steps: u32) -> Key {
     Key {
         schema: SCHEMA.into(),
         version: env!("CARGO_PKG_VERSION").into(),
         model_sha256: reference.sha256().into(),
         operation: id.clone(),
-        seed: settings.seed,
+        seed: inputs.seed,
         blocks: blocks(id, steps),
         steps,
-        nan: settings.nan,
+        nan: inputs.nan,
     }
 }
 
@@ -140,17 +148,17 @@ pub(super) fn key(reference: &Reference, id: &OperationId, settings: &Settings, 
 pub(super) fn operands(
     reference: &Reference,
     operation: &Operation,
-    settings: &Settings,
+    inputs: Inputs,
     steps: u32,
 ) -> Result<TileBatch, Error> {
     let (m, n, _) = operation.id.shape.sizes();
     let [blocks, tiles] = blocks(&operation.id, steps);
     if steps > 1 {
-        return Ok(chained(operation, seed_of(settings.seed, 78), blocks * tiles, steps));
+        return Ok(chained(operation, seed_of(inputs.seed, 78), blocks * tiles, steps));
     }
-    let draw = Draw::new(&operation.id, seed_of(settings.seed, 77));
+    let draw = Draw::new(&operation.id, seed_of(inputs.seed, 77));
     let count = blocks * tiles * m.min(n);
-    match settings.nan {
+    match inputs.nan {
         NanBits::Bits => Ok(pack(operation, &draw.take(count).collect::<Vec<_>>()).0),
         NanBits::Any => without_nan(reference, operation, draw, count),
     }
@@ -227,8 +235,8 @@ pub(super) fn digest_of_operands(operands: &TileBatch) -> u64 {
 mod tests {
     use super::*;
 
-    fn settings(nan: NanBits) -> Settings {
-        Settings { seed: 1, nan, cache: None, inject: None, slice: std::time::Duration::ZERO, passes: None }
+    fn inputs(nan: NanBits) -> Inputs {
+        Inputs { seed: 1, nan }
     }
 
     #[test]
@@ -244,7 +252,7 @@ mod tests {
             let id: OperationId = id.parse().expect("an id");
             let operation = reference.model().operations[&id].clone();
             let count = |nan| {
-                let operands = operands(&reference, &operation, &settings(nan), 1).expect("an operation of it");
+                let operands = operands(&reference, &operation, inputs(nan), 1).expect("an operation of it");
                 let right = reference.right(&operation, &operands, 1).expect("it computes");
                 assert_eq!(right.len(), ELEMENTS.max(FEWEST * id.shape.m as usize * id.shape.n as usize), "{id}");
                 right.iter().filter(|bits| matches!(id.d.decode(*bits), Decoded::Nan { .. })).count()
@@ -271,7 +279,7 @@ mod tests {
         let reference = Reference::new(mxprobe_models::load("h100").expect("a model"));
         let id: OperationId = id.parse().expect("an id");
         let operation = reference.model().operations[&id].clone();
-        let operands = operands(&reference, &operation, &settings(NanBits::Bits), steps).expect("an operation of it");
+        let operands = operands(&reference, &operation, inputs(NanBits::Bits), steps).expect("an operation of it");
         let right = reference.right(&operation, &operands, steps).expect("it computes");
         let finite = right.iter().filter(|bits| id.d.to_f64(*bits).is_finite()).count();
         assert_eq!(finite, right.len(), "sums overflow");

@@ -16,5 +16,5 @@ mod place;
 pub use ask::{Settings, screen_one};
 pub use cache::Cache;
 pub use export::{log_line, problem_line, prometheus};
-pub use golden::{BLOCK_ELEMENTS, ELEMENTS, Golden, Reference};
+pub use golden::{BLOCK_ELEMENTS, ELEMENTS, Golden, Inputs, Reference};
 pub use model::model_of;

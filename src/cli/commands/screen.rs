@@ -18,7 +18,7 @@ use crate::{
         DeviceRecord, Health, Host, Kind, OperationRecord, Outcome as Ending, SCREEN_SCHEMA, ScreenReport, ScreenShard,
         ScreenedOperation, Screens, Time, Tool,
     },
-    screen::{self, Cache, Reference, Settings, screen_one},
+    screen::{self, Cache, Inputs, Reference, Settings, screen_one},
 };
 use mxprobe_api::{Device, OperationId};
 use mxprobe_models::Model;
@@ -226,8 +226,8 @@ impl Context<'_> {
             None => Cache::of_user(),
         };
         let slice = SLICE.min(arguments.timeout / 2);
-        let (seed, inject, passes) = (arguments.seed, arguments.error_inject, arguments.passes);
-        let settings = Settings { seed, nan, cache, inject, slice, passes };
+        let inputs = Inputs { seed: arguments.seed, nan };
+        let settings = Settings { inputs, cache, inject: arguments.error_inject, slice, passes: arguments.passes };
         let share = Share::new(arguments.budget, start, models.iter().flatten().count());
         let known: Known = ids.iter().cloned().zip(models).collect();
         let of_thread = Arc::clone(&known);

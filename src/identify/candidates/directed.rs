@@ -1,0 +1,198 @@
+//! Dots of special forms, each made for something that drawn dots are unlikely to hold.
+
+use mxprobe_api::{FloatEncoding, Format};
+
+use super::hypothesis::Hypothesis;
+use crate::{
+    dots::{Dot, Random, seed_of},
+    identify::tree::expression::Node,
+    probes::{Leaf, Number, Subject},
+};
+
+/// Returns the products that each addition of a candidate takes directly.
+pub(in crate::identify) fn groups(hypothesis: &Hypothesis) -> Vec<Vec<usize>> {
+    let product = |leaf: &Leaf| if let Leaf::Product(k) = leaf { Some(*k) } else { None };
+    let direct = |node: &Node| node.parts.iter().filter(|part| part.len() == 1).flatten().filter_map(product).collect();
+    hypothesis.skeleton.nodes().iter().map(direct).collect()
+}
+
+/// Maximum number of exponents at which a large term, or a single one, is placed.
+const EXPONENTS: i32 = 400;
+
+/// Makes dots of the smallest product or the smallest c and a larger term at every exponent, and the same with two of
+/// the smallest terms, one of which cancels half of the other. Drawn dots are unlikely to hold both ends of the range,
+/// which show the lowest bits that a unit keeps.
+pub(in crate::identify) fn far_apart(subject: &Subject<'_>, groups: &[Vec<usize>], seed: u64) -> Vec<Dot> {
+    let mut random = Random(seed_of(seed, 7));
+    // Take products of one addition, or of all k: two that meet later show what the addition of both keeps.
+    let mut some = || {
+        let mut group = match groups.get(random.below(2 * groups.len() + 1)) {
+            Some(group) => group.clone(),
+            None => (0..subject.k()).collect(),
+        };
+        let mut next = || {
+            let one =
+                if group.is_empty() { random.below(subject.k()) } else { group.swap_remove(random.below(group.len())) };
+            Leaf::Product(one)
+        };
+        [next(), next(), next()]
+    };
+    let id = subject.id();
+    let of = |format: Format| format.as_float().map_or((0, 0), FloatEncoding::exponents);
+    let of = |leaf: Leaf| match leaf {
+        Leaf::C => of(id.c),
+        Leaf::Product(_) => (of(id.a).0 + of(id.b).0, of(id.a).1 + of(id.b).1),
+    };
+    let mut dots = Vec::new();
+    let [any, beside_c, two, across] = [some(), some(), some(), some()];
+    for (large, small, third) in [
+        (any[0], any[1], any[2]),
+        (Leaf::C, beside_c[0], beside_c[1]),
+        (two[0], two[1], Leaf::C),
+        (across[0], Leaf::C, across[1]),
+    ] {
+        let ((low, _), (from, to)) = (of(small), of(large));
+        let lowest_of_both = low.max(of(third).0);
+        let step = ((to - from) / EXPONENTS + 1).unsigned_abs() as usize;
+        for exponent in (from..=to).step_by(step).filter(|_| large != small) {
+            for (of_large, of_small) in [(1, 1), (1, -1), (-1, 1), (-1, -1)] {
+                let largest = (large, Number::new(of_large, exponent));
+                dots.extend(subject.dot(&[largest, (small, Number::new(of_small, low))]));
+                if third != large && third != small {
+                    let undone = (small, Number::new(-2 * of_small, lowest_of_both));
+                    dots.extend(subject.dot(&[largest, undone, (third, Number::new(of_small, lowest_of_both))]));
+                }
+            }
+        }
+    }
+    dots
+}
+
+/// Makes dots of a single term at every exponent, of either sign, with one significand bit or all of them set, next to
+/// products of +0 or of −0. A term that a unit drops below some limit may show only in the sign of a zero, and only in
+/// one binade.
+pub(in crate::identify) fn alone(subject: &Subject<'_>, seed: u64) -> Vec<Dot> {
+    let id = subject.id();
+    let mut random = Random(seed_of(seed, 8));
+    let of = |format: Format| format.as_float().map_or((0, 0), FloatEncoding::exponents);
+    let products = (of(id.a).0 + of(id.b).0, of(id.a).1 + of(id.b).1);
+    let mut dots = Vec::new();
+    for (leaf, (low, high), bits) in [
+        (Leaf::C, of(id.c), id.c.fraction_bits()),
+        (Leaf::Product(random.below(subject.k())), products, id.a.fraction_bits()),
+    ] {
+        let step = ((high - low) / EXPONENTS + 1).unsigned_abs() as usize;
+        let ones = (2i128 << bits) - 1;
+        for exponent in (low..=high).step_by(step) {
+            for (significand, below) in [(1, 0), (ones, bits.cast_signed())] {
+                for sign in [1, -1] {
+                    let Some(dot) = subject.dot(&[(leaf, Number::new(sign * significand, exponent - below))]) else {
+                        continue;
+                    };
+                    let mut beside = dot.clone();
+                    let minus_zero = id.a.negative_zero().unwrap_or(0);
+                    beside.a.iter_mut().filter(|bits| **bits == 0).for_each(|bits| *bits = minus_zero);
+                    dots.extend([dot, beside]);
+                }
+            }
+        }
+    }
+    dots
+}
+
+/// Returns at most so many of these dots, spread over all of them; other seeds return others.
+pub(in crate::identify) fn thinned(dots: Vec<Dot>, most: usize, seed: u64) -> Vec<Dot> {
+    let step = dots.len().div_ceil(most.max(1)).max(1);
+    let first = Random(seed_of(seed, 10)).below(step);
+    dots.into_iter().skip(first).step_by(step).collect()
+}
+
+/// Lowest and highest distance in bits, below the largest of the terms that cancel, of the small term (`DEPTHS`) and of
+/// what the cancellation leaves (`LEFT`).
+const DEPTHS: (i32, i32) = (12, 64);
+const LEFT: (i32, i32) = (1, 12);
+
+/// Makes at most `count` dots of terms that cancel down to one low bit, and a small term: c or a product of one bit,
+/// products of the same group that cancel nearly all of it, and a term of one or two bits far below. The bits that a
+/// unit keeps below its largest term, and a sticky bit of the rest, decide the result only if that term cancels.
+pub(in crate::identify) fn cancelling(
+    subject: &Subject<'_>,
+    groups: &[Vec<usize>],
+    seed: u64,
+    count: usize,
+) -> Vec<Dot> {
+    let mut random = Random(seed_of(seed, 9));
+    let (of_products, of_c) = (subject.exponents(Leaf::Product(0)), subject.exponents(Leaf::C));
+    let (low, high) = (of_products.0.max(of_c.0), of_products.1.min(of_c.1));
+    let most = DEPTHS.1.min(high - low);
+    if most < DEPTHS.0 || groups.is_empty() {
+        return Vec::new();
+    }
+    let bits = subject.id().a.fraction_bits().cast_signed() + 1;
+    let dot = |random: &mut Random| {
+        let depth = random.between(DEPTHS.0, most);
+        let top = random.between(low + depth, high);
+        let mut group = groups[random.below(groups.len())].clone();
+        let mut others: Vec<usize> = (0..subject.k()).filter(|product| !group.contains(product)).collect();
+        let mut next = |random: &mut Random| {
+            let from = if group.is_empty() { &mut others } else { &mut group };
+            (!from.is_empty()).then(|| Leaf::Product(from.swap_remove(random.below(from.len()))))
+        };
+        let sign = if random.flip() { 1 } else { -1 };
+        let largest = if random.below(3) > 0 { Leaf::C } else { next(random)? };
+        let mut leaves = vec![(largest, Number::new(sign, top))];
+        // Bits top − 1 to top − left, as many in each product as it holds.
+        let mut taken = 0;
+        let left = random.between(LEFT.0, LEFT.1);
+        while taken < left {
+            let ones = bits.min(left - taken);
+            taken += ones;
+            leaves.push((next(random)?, Number::new(-sign * ((1 << ones) - 1), top - taken)));
+        }
+        let small = if random.flip() { 1 } else { -1 } * [1, 3][random.below(2)];
+        let leaf = if largest != Leaf::C && random.flip() { Leaf::C } else { next(random)? };
+        leaves.push((leaf, Number::new(small, top - depth)));
+        subject.dot(&leaves)
+    };
+    (0..count).filter_map(|_| dot(&mut random)).collect()
+}
+
+/// Dots in which NaN, infinities of both signs and infinity times zero meet: two or three products of one group hold one
+/// of them each, and so does c now and then. Which NaN results depends on which cause the unit considers first, and on
+/// the addition in which they meet.
+pub(in crate::identify) fn specials(subject: &Subject<'_>, groups: &[Vec<usize>], seed: u64, count: usize) -> Vec<Dot> {
+    let mut random = Random(seed_of(seed, 11));
+    let id = subject.id();
+    let special = |random: &mut Random, format: Format| {
+        let nan = format.nan().map(|nan| nan ^ if random.flip() { format.negative_zero().unwrap_or(0) } else { 0 });
+        let infinity = format.infinity(random.flip());
+        if random.flip() { nan.or(infinity) } else { infinity.or(nan) }
+    };
+    let dot = |random: &mut Random| {
+        let mut group = match groups.get(random.below(groups.len() + 1)) {
+            Some(group) if !group.is_empty() => group.clone(),
+            _ => (0..subject.k()).collect(),
+        };
+        let mut dot = subject.zeros();
+        for _ in 0..2 + random.below(2) {
+            if group.is_empty() {
+                break;
+            }
+            let at = group.swap_remove(random.below(group.len()));
+            // Times 1, or times the zero that the other operand is.
+            let one = random.flip();
+            if random.flip() {
+                dot.a[at] = special(random, id.a)?;
+                dot.b[at] = if one { id.b.one() } else { 0 };
+            } else {
+                dot.b[at] = special(random, id.b)?;
+                dot.a[at] = if one { id.a.one() } else { 0 };
+            }
+        }
+        if random.below(3) == 0 {
+            dot.c = special(random, id.c)?;
+        }
+        Some(dot)
+    };
+    (0..count).filter_map(|_| dot(&mut random)).collect()
+}

@@ -1,0 +1,66 @@
+//! Trees in which unrounded sums no longer pass through each other.
+
+use std::{rc::Rc, sync::Arc};
+
+use mxprobe_models::Output;
+
+use super::hypothesis::Hypothesis;
+use crate::identify::tree::{expression::Expression, skeleton::Skeleton};
+
+/// Returns variants of a hypothesis with fewer levels of unrounded sums: each sum joined into the addition that takes
+/// it, or all leaves of nested unrounded sums added at once by any of the adders that do not round. Empty if no
+/// unrounded sum takes another sum.
+pub(in crate::identify) fn flattened(hypothesis: &Hypothesis) -> Vec<Hypothesis> {
+    let tree = &hypothesis.skeleton.expression;
+    let wide: Vec<bool> = hypothesis.adders.iter().map(|adder| adder.output == Output::Wide).collect();
+    let at_once = (0..wide.len()).filter(|own| wide[*own]).map(|own| at_once(tree, &wide, own));
+    let mut found: Vec<Expression> = std::iter::once(joined(tree, &wide)).chain(at_once).collect();
+    found.retain(|changed| changed != tree);
+    found.dedup();
+    let with = |expression: Expression| {
+        let plan = Arc::new(expression.plan());
+        let skeleton = Skeleton { expression, plan, ..(*hypothesis.skeleton).clone() };
+        Hypothesis { skeleton: Rc::new(skeleton), ..hypothesis.clone() }
+    };
+    found.into_iter().map(with).collect()
+}
+
+/// Whether one of the arguments is a sum.
+fn takes_sums(arguments: &[Expression]) -> bool {
+    arguments.iter().any(|argument| matches!(argument, Expression::Add(..)))
+}
+
+/// Replaces unrounded sums of sums by their arguments in the additions that take them.
+fn joined(tree: &Expression, wide: &[bool]) -> Expression {
+    let Expression::Add(own, arguments) = tree else { return tree.clone() };
+    let arguments = arguments.iter().flat_map(|argument| match joined(argument, wide) {
+        Expression::Add(adder, inner) if wide[adder] && takes_sums(&inner) => inner,
+        other => vec![other],
+    });
+    Expression::Add(*own, arguments.collect())
+}
+
+/// Replaces unrounded sums of unrounded sums by one addition of all their leaves, by the adder `own`.
+fn at_once(tree: &Expression, wide: &[bool], own: usize) -> Expression {
+    let Expression::Add(adder, arguments) = tree else { return tree.clone() };
+    if wide[*adder] && takes_sums(arguments) {
+        let mut leaves = Vec::new();
+        if leaves_of_unrounded(tree, wide, &mut leaves) {
+            return Expression::Add(own, leaves);
+        }
+    }
+    Expression::Add(*adder, arguments.iter().map(|argument| at_once(argument, wide, own)).collect())
+}
+
+/// Collects the leaves of a tree; returns false if one of its additions rounds.
+fn leaves_of_unrounded(tree: &Expression, wide: &[bool], leaves: &mut Vec<Expression>) -> bool {
+    match tree {
+        Expression::Add(adder, arguments) => {
+            wide[*adder] && arguments.iter().all(|argument| leaves_of_unrounded(argument, wide, leaves))
+        }
+        leaf => {
+            leaves.push(leaf.clone());
+            true
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Candidates and the dots that they explain.
+
+use mxprobe_api::{Decoded, Error};
+use mxprobe_models::Sample;
+
+use super::hypothesis::Hypothesis;
+use crate::{
+    dots::Dot,
+    identify::dots::experiments::{self, Experiments},
+    probes::Subject,
+};
+
+/// A candidate, and the number of dots that it explains.
+#[derive(Clone, Debug)]
+pub(in crate::identify) struct Scored {
+    pub(in crate::identify) hypothesis: Hypothesis,
+    pub(in crate::identify) explained: usize,
+}
+
+/// Returns how many of these dots a hypothesis explains, or `None` as soon as more than `allowed` are not explained.
+pub(in crate::identify) fn explained(
+    experiments: &mut Experiments<'_, '_>,
+    hypothesis: &Hypothesis,
+    which: &[usize],
+    allowed: usize,
+) -> Option<usize> {
+    let evaluator = hypothesis.evaluator(experiments.subject.id()).ok()?;
+    experiments.sample(hypothesis.flush);
+    let answers = std::mem::take(&mut experiments.answers);
+    let (mut right, mut wrong) = (0, 0);
+    let exact = evaluator.visit(experiments.sample(hypothesis.flush), which.iter().copied(), |at, d| {
+        if d == answers[at] {
+            right += 1;
+        } else {
+            wrong += 1;
+        }
+        wrong <= allowed
+    });
+    experiments.answers = answers;
+    experiments.spend(right + wrong, exact);
+    (wrong <= allowed).then_some(right)
+}
+
+/// Returns the dots that a hypothesis does not explain.
+pub(in crate::identify) fn unexplained(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis) -> Vec<usize> {
+    let all: Vec<usize> = (0..experiments.dots.len()).collect();
+    unexplained_of(experiments, hypothesis, &all)
+}
+
+/// Returns whether a candidate leaves dots unexplained and the device's result of each of them is zero.
+pub(in crate::identify) fn misses_zeros_alone(experiments: &mut Experiments<'_, '_>, scored: Option<&Scored>) -> bool {
+    let Some(scored) = scored else { return false };
+    let d = experiments.subject.id().d;
+    let wrong = unexplained(experiments, &scored.hypothesis);
+    let is_zero = |at: &usize| matches!(d.decode(experiments.answers[*at]), Decoded::Zero { .. });
+    !wrong.is_empty() && wrong.iter().all(is_zero)
+}
+
+/// Returns those of these dots that a hypothesis does not explain.
+pub(in crate::identify) fn unexplained_of(
+    experiments: &mut Experiments<'_, '_>,
+    hypothesis: &Hypothesis,
+    which: &[usize],
+) -> Vec<usize> {
+    let Ok(evaluator) = hypothesis.evaluator(experiments.subject.id()) else { return which.to_vec() };
+    let answers = std::mem::take(&mut experiments.answers);
+    let mut wrong = Vec::new();
+    let exact = evaluator.visit(experiments.sample(hypothesis.flush), which.iter().copied(), |at, d| {
+        if d != answers[at] {
+            wrong.push(at);
+        }
+        true
+    });
+    experiments.answers = answers;
+    experiments.spend(which.len(), exact);
+    wrong
+}
+
+/// Dots decoded in one go if each is used only once.
+const AT_ONCE: usize = 512;
+
+/// Computes these dots with a hypothesis, without adding them to the experiments.
+///
+/// # Errors
+/// Returns an error if no evaluator can be made of the hypothesis.
+pub(in crate::identify) fn modelled(
+    subject: &Subject<'_>,
+    hypothesis: &Hypothesis,
+    dots: &[Dot],
+) -> Result<Vec<u64>, Error> {
+    let evaluator = hypothesis.evaluator(subject.id())?;
+    let mut sample = Sample::new(subject.id(), hypothesis.flush);
+    let mut found = Vec::with_capacity(dots.len());
+    for dots in dots.chunks(AT_ONCE) {
+        sample.clear();
+        dots.iter().for_each(|dot| experiments::push(&mut sample, dot));
+        evaluator.visit(&sample, 0..dots.len(), |_, d| {
+            found.push(d);
+            true
+        });
+    }
+    Ok(found)
+}
+
+/// Returns `count` entries spread evenly over a list, or all of a shorter one.
+pub(in crate::identify) fn spread(list: &[usize], count: usize) -> Vec<usize> {
+    if list.len() <= count {
+        return list.to_vec();
+    }
+    (0..count).map(|at| list[at * list.len() / count]).collect()
+}
+
+/// Returns at most `count` dots in ascending order, half of them from each list.
+pub(in crate::identify) fn half_of_each(one: &[usize], other: &[usize], count: usize) -> Vec<usize> {
+    let mut some = [spread(one, count / 2), spread(other, count / 2)].concat();
+    some.sort_unstable();
+    some
+}

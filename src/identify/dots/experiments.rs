@@ -1,0 +1,384 @@
+//! The experiments on an operation: dots, their answers, and what the search has spent.
+
+use std::time::{Duration, Instant};
+
+use mxprobe_api::{Decoded, Error, Format, OperationId};
+use mxprobe_models::{Flush, Sample};
+
+use crate::{
+    dots::{Dot, draw},
+    probes::{Leaf, Number, Subject},
+};
+
+/// The experiments of one operation.
+pub(in crate::identify) struct Experiments<'a, 's> {
+    pub(in crate::identify) subject: &'a Subject<'s>,
+    pub(in crate::identify) dots: Vec<Dot>,
+    pub(in crate::identify) answers: Vec<u64>,
+    /// Indices of the dots of ordinary values: none is subnormal, special, near an end of a range or a negative zero.
+    pub(in crate::identify) ordinary: Vec<usize>,
+    /// Batches asked since the tree was known.
+    pub(in crate::identify) rounds: usize,
+    /// When the search stops, whatever it has spent.
+    pub(in crate::identify) deadline: Instant,
+    /// The search's budget, in terms that candidates add up, and how much of it is spent.
+    pub(in crate::identify) allowed: u64,
+    pub(in crate::identify) spent: u64,
+    /// The amount of `spent` at which the current stage ends.
+    stage: u64,
+    /// The dots as read under each flush rule used so far.
+    samples: Vec<Sample>,
+    /// The operands of each dot that hold a subnormal.
+    subnormal: Vec<Operands>,
+}
+
+/// A set of operands of a dot.
+#[derive(Clone, Copy)]
+struct Operands {
+    a: bool,
+    b: bool,
+    c: bool,
+}
+
+impl Operands {
+    /// Returns the operands whose subnormals two flush rules read differently.
+    fn read_otherwise(one: Flush, other: Flush) -> Self {
+        let moved = one.to_positive != other.to_positive;
+        let changes = |one: bool, other: bool| one != other || moved && one;
+        Self { a: changes(one.a, other.a), b: changes(one.b, other.b), c: changes(one.c, other.c) }
+    }
+
+    /// Whether two sets have an operand in common.
+    fn share(self, other: Self) -> bool {
+        self.a && other.a || self.b && other.b || self.c && other.c
+    }
+}
+
+/// Whether two flush rules read a dot differently.
+pub(in crate::identify) fn is_read_otherwise(id: &OperationId, dot: &Dot, one: Flush, other: Flush) -> bool {
+    subnormal(id, dot).share(Operands::read_otherwise(one, other))
+}
+
+/// Returns the operands of a dot that hold a subnormal.
+fn subnormal(id: &OperationId, dot: &Dot) -> Operands {
+    let is = |format: Format, bits: u64| match format.decode(bits) {
+        Decoded::Finite { significand, .. } => significand >> format.fraction_bits() == 0,
+        _ => false,
+    };
+    let any = |format: Format, all: &[u64]| !format.is_integer() && all.iter().any(|bits| is(format, *bits));
+    Operands { a: any(id.a, &dot.a), b: any(id.b, &dot.b), c: any(id.c, &[dot.c]) }
+}
+
+/// Cost of making a candidate, in terms, and what a dot that takes the exact evaluator costs in addition, in usual
+/// dots.
+const PER_CANDIDATE: u64 = 100;
+const EXACT: u64 = 30;
+/// How many terms one of f64 counts for.
+const WIDE: u64 = 2;
+
+/// Number of products in a dot above which fewer dots are drawn.
+const LONG: usize = 32;
+
+/// Reduces the number of dots to draw if each has many products (`k`), since their cost grows with their length. At
+/// least an eighth is left.
+pub(in crate::identify) fn fewer(count: usize, k: usize) -> usize {
+    (count * LONG / k).clamp(count / 8, count)
+}
+
+impl<'a, 's> Experiments<'a, 's> {
+    pub(in crate::identify) fn new(subject: &'a Subject<'s>, limit: Duration, allowed: u64) -> Self {
+        let deadline = Instant::now() + limit;
+        Self {
+            deadline,
+            allowed,
+            spent: 0,
+            stage: allowed,
+            subject,
+            dots: Vec::new(),
+            answers: Vec::new(),
+            ordinary: Vec::new(),
+            rounds: 0,
+            samples: Vec::new(),
+            subnormal: Vec::new(),
+        }
+    }
+
+    /// Whether the current stage has spent its budget, or the deadline has passed.
+    pub(in crate::identify) fn is_late(&self) -> bool {
+        self.spent > self.stage || Instant::now() > self.deadline
+    }
+
+    /// Begins a stage of the search that ends when `per_cent` of the whole budget is spent.
+    pub(in crate::identify) fn stage(&mut self, per_cent: u64) {
+        self.stage = self.allowed / 100 * per_cent;
+    }
+
+    /// Extends the current stage to the whole budget. Returns its previous end for [`Experiments::back_to`].
+    pub(in crate::identify) fn whole_stage(&mut self) -> u64 {
+        std::mem::replace(&mut self.stage, self.allowed)
+    }
+
+    /// Ends the current stage after another `per_cent` of the whole budget, if it does not end before. Returns its
+    /// previous end for [`Experiments::back_to`].
+    pub(in crate::identify) fn at_most(&mut self, per_cent: u64) -> u64 {
+        let end = self.stage.min(self.spent + self.allowed / 100 * per_cent);
+        std::mem::replace(&mut self.stage, end)
+    }
+
+    /// Restores the end of a stage.
+    pub(in crate::identify) fn back_to(&mut self, stage: u64) {
+        self.stage = stage;
+    }
+
+    /// Records that a candidate was evaluated on `dots` dots, `exact` of which took the exact evaluator.
+    pub(in crate::identify) fn spend(&mut self, dots: usize, exact: usize) {
+        let terms = (self.subject.k() as u64 + 4) * if self.subject.id().d.bits() > 32 { WIDE } else { 1 };
+        self.spent += PER_CANDIDATE + (dots as u64 + EXACT * exact as u64) * terms;
+    }
+
+    /// Asks one round of dots without keeping them.
+    pub(in crate::identify) fn only_ask(&mut self, dots: &[Dot]) -> Result<Vec<u64>, Error> {
+        self.rounds += 1;
+        self.subject.ask(dots)
+    }
+
+    /// Keeps dots and their answers.
+    pub(in crate::identify) fn keep(&mut self, dots: Vec<Dot>, answers: Vec<u64>) {
+        for (dot, answer) in dots.into_iter().zip(answers) {
+            for sample in &mut self.samples {
+                push(sample, &dot);
+            }
+            if is_ordinary(self.subject, &dot, answer) {
+                self.ordinary.push(self.dots.len());
+            }
+            self.subnormal.push(subnormal(self.subject.id(), &dot));
+            self.dots.push(dot);
+            self.answers.push(answer);
+        }
+    }
+
+    /// Returns those of these dots that two flush rules read differently.
+    pub(in crate::identify) fn read_otherwise(&self, one: Flush, other: Flush, which: &[usize]) -> Vec<usize> {
+        let changed = Operands::read_otherwise(one, other);
+        which.iter().copied().filter(|at| self.subnormal[*at].share(changed)).collect()
+    }
+
+    /// Returns the dots as an evaluator with this flush rule reads them.
+    pub(in crate::identify) fn sample(&mut self, flush: Flush) -> &Sample {
+        let at = self.samples.iter().position(|sample| sample.flush() == flush).unwrap_or_else(|| {
+            self.samples.push(sample_of(self.subject, &self.dots, flush));
+            self.samples.len() - 1
+        });
+        &self.samples[at]
+    }
+}
+
+/// Adds a dot to a sample.
+pub(in crate::identify) fn push(sample: &mut Sample, dot: &Dot) {
+    let scales = dot.scales.as_ref().map(|(a, b)| (&a[..], &b[..]));
+    sample.push(mxprobe_models::Dot { a: &dot.a, b: &dot.b, c: dot.c, scales });
+}
+
+/// Returns dots as an evaluator with this flush rule reads them.
+pub(in crate::identify) fn sample_of(subject: &Subject<'_>, dots: &[Dot], flush: Flush) -> Sample {
+    let mut sample = Sample::new(subject.id(), flush);
+    dots.iter().for_each(|dot| push(&mut sample, dot));
+    sample
+}
+
+/// Returns the exponent of a normal value, `None` for +0, `Err` for anything else.
+fn normal(format: Format, bits: u64) -> Result<Option<i32>, ()> {
+    match format.decode(bits) {
+        Decoded::Zero { negative: false } => Ok(None),
+        Decoded::Finite { significand, exponent, .. } if significand >> format.fraction_bits() != 0 => {
+            Ok(Some(exponent))
+        }
+        _ => Err(()),
+    }
+}
+
+/// Whether the terms of a dot and its answer are ordinary: normal or +0, and away from the ends of the range of d.
+fn is_ordinary(subject: &Subject<'_>, dot: &Dot, answer: u64) -> bool {
+    let id = subject.id();
+    let (Some(d), Ok(Some(of_answer))) = (id.d.as_float(), normal(id.d, answer)) else { return false };
+    let room = if id.d.bits() < 32 { 2 } else { 8 };
+    let (low, high) = (d.min_exponent() + room, d.max_exponent() - room);
+    let mut top = None;
+    let mut within = |exponent: Option<i32>| {
+        top = top.max(exponent);
+        exponent.is_none_or(|exponent| exponent <= high && (id.d.bits() < 32 || exponent >= low))
+    };
+    let Ok(of_c) = normal(id.c, dot.c) else { return false };
+    if !within(of_c) {
+        return false;
+    }
+    for (k, (a, b)) in dot.a.iter().zip(&dot.b).enumerate() {
+        let (Ok(of_a), Ok(of_b)) = (normal(id.a, *a), normal(id.b, *b)) else { return false };
+        let mut scaled = 0;
+        if let (Some(scale), Some((scale_a, scale_b))) = (id.block_scale(), &dot.scales) {
+            let of = |bits: u64| normal(scale.format, bits).ok().flatten();
+            let (Some(of_a), Some(of_b)) = (of(scale_a[k / scale.block]), of(scale_b[k / scale.block])) else {
+                return false;
+            };
+            scaled = of_a + of_b;
+        }
+        if !within(of_a.zip(of_b).map(|(x, y)| x + y + scaled)) {
+            return false;
+        }
+    }
+    of_answer >= low && of_answer <= high && top.is_some_and(|top| top >= low + 2)
+}
+
+/// Makes the dots of the first round: two and three terms at every distance and level, special values, and `drawn` dots
+/// of every class. Integer operations get the last only.
+pub(in crate::identify) fn first_dots(subject: &Subject<'_>, drawn: usize, seed: u64) -> Vec<Dot> {
+    let mut dots = Vec::new();
+    if !subject.id().is_integer() {
+        ladders(subject, &mut dots);
+        specials(subject, &mut dots);
+    }
+    dots.extend(draw(subject.id(), seed, drawn));
+    dots
+}
+
+/// Significands of the large term, and of the small ones.
+const LARGE: [i128; 3] = [4, 5, 7];
+const SMALL: [i128; 4] = [4, 6, 7, 5];
+
+/// Adds dots of a large term and smaller ones at every distance up to 68 bits below it, at the top, the middle and the
+/// bottom of the range.
+fn ladders(subject: &Subject<'_>, dots: &mut Vec<Dot>) {
+    let k = subject.k();
+    let product = Leaf::Product;
+    let mut places = vec![(Leaf::C, product(0), product(k - 1)), (product(0), Leaf::C, product(k - 1))];
+    if k > 1 {
+        places.extend([
+            (product(0), product(1), Leaf::C),
+            (product(k - 1), product(0), product(k / 2)),
+            (product(k / 2), product(k - 1), product(0)),
+            (product(1), product(0), product(k / 2)),
+        ]);
+    }
+    let (low, high) = subject.exponents(product(0));
+    let (c_low, c_high) = subject.exponents(Leaf::C);
+    let d = subject.id().d.as_float();
+    let (lowest, least) = d.map_or((0, 0), |d| (d.exponents().0, d.min_exponent()));
+    let tops = [0, (high.min(c_high) - 3).max(0), least, lowest + 3, i32::midpoint(low.max(c_low), 0)];
+    let mut turn = 0usize;
+    for (large, small, third) in &places {
+        for top in tops {
+            for distance in 0..=68 {
+                turn += 1;
+                let value = Number::new(LARGE[turn % 3], top - 2);
+                let step = Number::new(SMALL[turn / 3 % 4], top - 2 - distance);
+                let signs = [(1, 1), (1, -1), (-1, 1), (-1, -1)];
+                let (of_large, of_small) = signs[turn % 4];
+                let mut leaves = vec![(*large, value.times(of_large)), (*small, step.times(of_small))];
+                dots.extend(subject.dot(&leaves));
+                // The same with a third term that cancels the large one, or is as small as the second.
+                if third != large && third != small {
+                    let other = if turn.is_multiple_of(2) { value.times(-of_large) } else { step.times(of_small) };
+                    leaves.push((*third, other));
+                    dots.extend(subject.dot(&leaves));
+                }
+                leaves.truncate(1);
+                leaves.push((*small, step.times(-of_small)));
+                dots.extend(subject.dot(&leaves));
+            }
+        }
+    }
+}
+
+/// Adds dots of NaN with payloads of either sign in each operand, next to zeros, 1, Inf·0 and other NaN; Inf·0, Inf·1
+/// and Inf − Inf.
+fn specials(subject: &Subject<'_>, dots: &mut Vec<Dot>) {
+    let id = subject.id();
+    let zeros = subject.zeros();
+    let k = subject.k();
+    let payloads = |format: Format| -> Vec<u64> {
+        let sign = format.negative_zero().unwrap_or(0);
+        let quiet = format.nan().into_iter().flat_map(|nan| [nan, nan | sign]);
+        let unread = format.as_float().map_or(0, |float| float.unread_bits);
+        let signalling = format.infinity(false).map(|infinity| infinity | 1 << unread);
+        quiet.chain(signalling).chain(signalling.map(|nan| nan | sign)).collect()
+    };
+    for at in [0, k / 2, k - 1] {
+        for nan in payloads(id.a) {
+            let mut dot = zeros.clone();
+            (dot.a[at], dot.b[at]) = (nan, id.b.one());
+            dots.push(dot.clone());
+            dot.c = id.c.one();
+            dots.push(dot);
+        }
+        for nan in payloads(id.b) {
+            let mut dot = zeros.clone();
+            (dot.a[at], dot.b[at]) = (id.a.one(), nan);
+            dots.push(dot);
+        }
+        if let Some(infinity) = id.a.infinity(false) {
+            let mut dot = zeros.clone();
+            (dot.a[at], dot.b[at]) = (infinity, 0);
+            dots.push(dot.clone());
+            dot.b[at] = id.b.one();
+            dots.push(dot.clone());
+            if let Some(minus) = id.c.infinity(true) {
+                dots.push(Dot { c: minus, ..dot });
+            }
+        }
+    }
+    for nan in payloads(id.c) {
+        let mut dot = Dot { c: nan, ..zeros.clone() };
+        dots.push(dot.clone());
+        (dot.a[0], dot.b[0]) = (id.a.one(), id.b.one());
+        dots.push(dot.clone());
+        if let Some(infinity) = id.a.infinity(false) {
+            (dot.a[0], dot.b[0]) = (infinity, 0);
+            dots.push(dot.clone());
+        }
+        for other in payloads(id.a) {
+            (dot.a[0], dot.b[0]) = (other, id.b.one());
+            dots.push(dot.clone());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mxprobe_api::Rounding;
+    use mxprobe_models::{Adder, Evaluator, NanRules, Path};
+
+    use super::*;
+
+    #[test]
+    fn a_dot_gives_other_bits_under_another_rule_of_flushing_only_if_it_is_read_otherwise() {
+        let id = OperationId::new("dot", (4, 4, 4), Format::F32, Format::F16, Format::BF16, Format::F32);
+        let output = crate::identify::candidates::hypothesis::float(Format::F32, 23, Rounding::NearestEven);
+        let adders = [Adder::exact("sum", output, NanRules { invalid: 0x7fc0_0000, ..NanRules::default() })];
+        let plan = std::sync::Arc::new(mxprobe_models::plan_of("sum(all, c)", &["sum"], 4).unwrap());
+        let rules = |bits: u8| Flush { a: bits & 1 > 0, b: bits & 2 > 0, c: bits & 4 > 0, to_positive: bits & 8 > 0 };
+        let dots = draw(&id, 1, 2_000);
+        let answers: Vec<Vec<u64>> = (0..16)
+            .map(|bits| {
+                let mut sample = Sample::new(&id, rules(bits));
+                dots.iter().for_each(|dot| push(&mut sample, dot));
+                let mut found = Vec::new();
+                let evaluator = Evaluator::of_plan(&adders, rules(bits), &plan, &id, Path::Scalar).unwrap();
+                evaluator.visit(&sample, 0..dots.len(), |_, d| {
+                    found.push(d);
+                    true
+                });
+                found
+            })
+            .collect();
+        let mut told = 0;
+        for (one, other) in (0..16u8).flat_map(|one| (0..16u8).map(move |other| (one, other))) {
+            for (at, dot) in dots.iter().enumerate() {
+                let differs = answers[usize::from(one)][at] != answers[usize::from(other)][at];
+                let is_read_otherwise = is_read_otherwise(&id, dot, rules(one), rules(other));
+                assert!(is_read_otherwise || !differs, "{one} {other} {}", dot.show(&id));
+                told += usize::from(differs);
+            }
+        }
+        assert!(told > 1_000, "{told}");
+    }
+}

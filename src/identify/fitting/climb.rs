@@ -1,0 +1,287 @@
+//! Changes a candidate until it explains every dot or no change explains more. A step changes one value, replaces an
+//! adder, or changes two values together.
+
+use crate::identify::{
+    candidates::{
+        hypothesis::{Hypothesis, plain_grids},
+        moves::Move,
+        proposals,
+        scored::{Scored, explained, spread, unexplained_of},
+    },
+    dots::experiments::Experiments,
+};
+
+/// Number of unexplained dots on which a change is tried first, and of unexplained and of explained dots on which it is
+/// tried. There are fewer if dots are long: `TRIED_TERMS` limits their terms.
+const TRIED_FIRST: usize = 10;
+pub(in crate::identify) const TRIED_WRONG: usize = 160;
+const TRIED_RIGHT: usize = 240;
+const TRIED_TERMS: usize = 4_800;
+
+/// Maximum number of steps of one climb, and of consecutive steps that explain less than one in `CRAWL` of the dots
+/// that are left.
+const STEPS: usize = 30;
+const SLOW_STEPS: usize = 3;
+const CRAWL: usize = 12;
+
+/// The dots that a climb has to explain, and the part of the candidate that it changes.
+pub(in crate::identify) struct Domain {
+    pub(in crate::identify) dots: Vec<usize>,
+    /// The only adder that it changes, if not all.
+    pub(in crate::identify) adder: Option<usize>,
+    /// Whether a climb that changes one adder also changes the flush rules.
+    pub(in crate::identify) reading: bool,
+}
+
+impl Domain {
+    fn moves(&self, experiments: &Experiments<'_, '_>, hypothesis: &Hypothesis) -> Vec<Move> {
+        match self.adder {
+            Some(own) => {
+                let mut list = proposals::of_adder(experiments, hypothesis, own);
+                if self.reading {
+                    list.extend(proposals::flushes(hypothesis.flush).into_iter().map(Move::Flush));
+                }
+                list
+            }
+            None => proposals::all(experiments, hypothesis),
+        }
+    }
+}
+
+/// Climbs from a candidate. If no single change helps, `pairs` steps may replace an adder or change two values
+/// together.
+pub(in crate::identify) fn climb(
+    experiments: &mut Experiments<'_, '_>,
+    mut now: Scored,
+    mut pairs: usize,
+    domain: &Domain,
+) -> Scored {
+    let mut slow = 0;
+    for step in 0..STEPS {
+        if experiments.is_late() {
+            break;
+        }
+        let wrong = unexplained_of(experiments, &now.hypothesis, &domain.dots);
+        now.explained = domain.dots.len() - wrong.len();
+        if wrong.is_empty() {
+            return now;
+        }
+        let trial = Trial::new(&domain.dots, &wrong, step, experiments.subject.k());
+        let list = domain.moves(experiments, &now.hypothesis);
+        // Try the likely changes first: one that explains half of what is left and breaks nothing needs no comparison
+        // with the others.
+        let (likely, others): (Vec<Move>, Vec<Move>) =
+            list.iter().cloned().partition(|change| change.is_likely(&now.hypothesis));
+        let mut ranked = trial.rank(experiments, &now.hypothesis, &likely);
+        let convinces = |(gain, _): &(Gain, Hypothesis)| gain.broken == 0 && 2 * gain.fixed >= trial.wrong.len();
+        let mut better = None;
+        if ranked.first().is_some_and(convinces) {
+            better = best_of(experiments, &now, ranked.iter().map(|(_, hypothesis)| hypothesis), &domain.dots);
+        }
+        if better.is_none() {
+            ranked.extend(trial.rank(experiments, &now.hypothesis, &others));
+            sort(&mut ranked);
+            better = best_of(experiments, &now, ranked.iter().map(|(_, hypothesis)| hypothesis), &domain.dots);
+        }
+        if let Some(better) = better {
+            // If each step explains only a few of many dots, another adder is needed rather than changes to this one.
+            slow = if (better.explained - now.explained) * CRAWL < wrong.len() { slow + 1 } else { 0 };
+            now = better;
+            if slow < SLOW_STEPS {
+                continue;
+            }
+            return now;
+        }
+        if pairs == 0 {
+            return now;
+        }
+        pairs -= 1;
+        if let Some(better) = rebuilt(experiments, &now, &trial, domain) {
+            now = better;
+            continue;
+        }
+        // No single change helps: try two, the first of which explains at least one dot if any does.
+        ranked.sort_by_key(|(gain, _)| std::cmp::Reverse(gain.fixed));
+        let firsts: Vec<Hypothesis> =
+            ranked.into_iter().filter(|(gain, _)| gain.fixed > 0).map(|(_, hypothesis)| hypothesis).take(16).collect();
+        let firsts = if firsts.is_empty() {
+            list.iter()
+                .filter_map(|change| change.apply(&now.hypothesis))
+                .filter(|_| wrong.len() > 8)
+                .take(12)
+                .collect()
+        } else {
+            firsts
+        };
+        let mut better = None;
+        for first in &firsts {
+            if experiments.is_late() {
+                break;
+            }
+            let list = domain.moves(experiments, first);
+            let ranked = trial.rank(experiments, first, &list);
+            better = best_of(experiments, &now, ranked.iter().map(|(_, hypothesis)| hypothesis), &domain.dots);
+            if better.is_some() {
+                break;
+            }
+        }
+        match better {
+            Some(better) => now = better,
+            None => return now,
+        }
+    }
+    now.explained = domain.dots.len() - unexplained_of(experiments, &now.hypothesis, &domain.dots).len();
+    now
+}
+
+/// Number of replacements of one adder from which a climb starts.
+const REBUILT: usize = 3;
+
+/// Replaces one adder by those whose grid has a single rule, with c cut or not, and climbs from the best. If another
+/// mechanism explains nearly as much as the true one, no change of one or two values leads from it to the true one.
+/// Returns the best candidate, if it explains more.
+fn rebuilt(experiments: &mut Experiments<'_, '_>, now: &Scored, trial: &Trial, domain: &Domain) -> Option<Scored> {
+    let dots: Vec<usize> = trial.wrong.iter().chain(&trial.right).copied().collect();
+    let mut best: Option<Scored> = None;
+    for class in 0..now.hypothesis.adders.len() {
+        if domain.adder.is_some_and(|own| own != class) || now.hypothesis.adders[class].grid.is_empty() {
+            continue;
+        }
+        let mut found: Vec<Scored> = Vec::new();
+        for adder in plain_grids(&now.hypothesis.adders[class]) {
+            let mut hypothesis = now.hypothesis.clone();
+            hypothesis.adders[class] = adder;
+            let allowed = found.get(REBUILT - 1).map_or(dots.len(), |worst| dots.len() - worst.explained);
+            if let Some(explained) = explained(experiments, &hypothesis, &dots, allowed) {
+                found.push(Scored { hypothesis, explained });
+                found.sort_by_key(|scored| std::cmp::Reverse(scored.explained));
+                found.truncate(REBUILT);
+            }
+        }
+        for scored in found {
+            if experiments.is_late() {
+                break;
+            }
+            let climbed = climb(experiments, scored, 0, domain);
+            if climbed.explained > best.as_ref().map_or(now.explained, |best| best.explained) {
+                best = Some(climbed);
+            }
+            if best.as_ref().is_some_and(|best| best.explained == domain.dots.len()) {
+                return best;
+            }
+        }
+    }
+    best
+}
+
+/// Maximum number of candidates that are compared on all dots; more of them if at most `FEW` dots are unexplained.
+const BEST_OF: usize = 12;
+const FEW: usize = 24;
+const BEST_OF_FEW: usize = 240;
+
+/// Returns the candidate that explains the most of the dots `all`, the simplest of equals, if it explains more than
+/// `now`.
+fn best_of<'b>(
+    experiments: &mut Experiments<'_, '_>,
+    now: &Scored,
+    candidates: impl Iterator<Item = &'b Hypothesis>,
+    all: &[usize],
+) -> Option<Scored> {
+    // If few dots are left, many changes explain a sample of them, and all but the right ones are soon rejected.
+    let most = if all.len() - now.explained <= FEW { BEST_OF_FEW } else { BEST_OF };
+    let mut best: Option<Scored> = None;
+    for hypothesis in candidates.take(most) {
+        let least = best.as_ref().map_or(now.explained, |best| best.explained);
+        let Some(explained) = explained(experiments, hypothesis, all, all.len() - least) else { continue };
+        let simpler = best
+            .as_ref()
+            .is_some_and(|best| explained == best.explained && hypothesis.complexity() < best.hypothesis.complexity());
+        if explained > least || simpler {
+            best = Some(Scored { hypothesis: hypothesis.clone(), explained });
+        }
+    }
+    best
+}
+
+#[derive(Clone, Copy, Debug)]
+/// Number of unexplained dots that a change explains, and of explained dots that it breaks.
+struct Gain {
+    fixed: usize,
+    broken: usize,
+}
+
+/// Samples of the dots that are explained and of those that are not.
+struct Trial {
+    wrong: Vec<usize>,
+    right: Vec<usize>,
+}
+
+impl Trial {
+    /// Takes the samples; `step` shifts that of explained dots. Both `all` and `wrong` are in ascending order.
+    fn new(all: &[usize], wrong: &[usize], step: usize, k: usize) -> Self {
+        let right: Vec<usize> = all.iter().copied().filter(|at| wrong.binary_search(at).is_err()).collect();
+        let from = if right.is_empty() { 0 } else { step * 37 % right.len() };
+        let right: Vec<usize> = right[from..].iter().chain(&right[..from]).copied().collect();
+        Self {
+            wrong: spread(wrong, TRIED_WRONG.min(TRIED_TERMS / (k + 4)).max(60)),
+            right: spread(&right, TRIED_RIGHT.min(TRIED_TERMS / (k + 4)).max(60)),
+        }
+    }
+
+    /// Returns the changes that explain at least one dot of the sample, the best first.
+    fn rank(&self, experiments: &mut Experiments<'_, '_>, now: &Hypothesis, list: &[Move]) -> Vec<(Gain, Hypothesis)> {
+        // Most changes explain nothing, which a few dots show for most of them.
+        let some = spread(&self.wrong, TRIED_FIRST);
+        let found = self.ranked(experiments, now, list, &some);
+        if !found.is_empty() || some.len() == self.wrong.len() {
+            return found;
+        }
+        self.ranked(experiments, now, list, &self.wrong)
+    }
+
+    /// Returns the changes that explain at least one of the dots `some`, the best first.
+    fn ranked(
+        &self,
+        experiments: &mut Experiments<'_, '_>,
+        now: &Hypothesis,
+        list: &[Move],
+        some: &[usize],
+    ) -> Vec<(Gain, Hypothesis)> {
+        let mut found = Vec::new();
+        for change in list {
+            if experiments.is_late() {
+                break;
+            }
+            let Some(hypothesis) = change.apply(now) else { continue };
+            // Another flush rule does not change a dot without a subnormal.
+            if let Move::Flush(flush) = change
+                && experiments.read_otherwise(now.flush, *flush, some).is_empty()
+            {
+                continue;
+            }
+            let fixed = explained(experiments, &hypothesis, some, some.len()).unwrap_or(0);
+            if fixed == 0 {
+                continue;
+            }
+            let fixed = if some.len() == self.wrong.len() {
+                fixed
+            } else {
+                explained(experiments, &hypothesis, &self.wrong, self.wrong.len()).unwrap_or(0)
+            };
+            let broken =
+                self.right.len() - explained(experiments, &hypothesis, &self.right, self.right.len()).unwrap_or(0);
+            found.push((Gain { fixed, broken }, hypothesis));
+        }
+        sort(&mut found);
+        found
+    }
+}
+
+/// Sorts changes by the number of dots that they explain less three times the number that they break, the largest
+/// first; of equals, the simplest comes first.
+fn sort(found: &mut [(Gain, Hypothesis)]) {
+    found.sort_by_cached_key(|(gain, hypothesis)| {
+        let net = i64::try_from(gain.fixed).unwrap_or(0) - 3 * i64::try_from(gain.broken).unwrap_or(0);
+        (std::cmp::Reverse(net), hypothesis.complexity())
+    });
+}

@@ -1,0 +1,10 @@
+//! The search for parameters with which a candidate explains every dot.
+
+pub(in crate::identify) mod beside;
+pub(in crate::identify) mod climb;
+pub(in crate::identify) mod fit;
+pub(in crate::identify) mod nodes;
+pub(in crate::identify) mod payloads;
+pub(in crate::identify) mod refine;
+pub(in crate::identify) mod search;
+pub(in crate::identify) mod wrapped;

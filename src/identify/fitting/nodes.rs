@@ -1,0 +1,185 @@
+//! Determines the adders of a tree one addition at a time, from the one that gives d downward.
+//!
+//! Each addition is determined from dots in which only it and the additions above it, which are known by then, join
+//! terms. If a known adder explains those dots, the addition shares it. If not, that adder is changed so that it
+//! explains these dots and those of the additions that use it already. If that fails too, the addition gets an adder of
+//! its own.
+
+use std::rc::Rc;
+
+use mxprobe_api::{Format, Rounding};
+use mxprobe_models::{Adder, Flush, NanRules, Output};
+
+use super::fit::{Fit, TELLING};
+use crate::identify::{
+    candidates::{
+        hypothesis::{Hypothesis, float},
+        nan,
+    },
+    dots::{
+        experiments::Experiments,
+        moderate::{is_long, is_longer_than_few_bits, is_moderate},
+    },
+    tree::{expression::Expression, skeleton::Role},
+};
+
+/// The most additions of a tree that is tried.
+const NODES: usize = 120;
+/// From this many dots about an addition, dots in which a term passes through an addition that is not known yet are
+/// left out.
+const ENOUGH: usize = 40;
+/// Per cent of the dots about the addition that gives d that one neutral adder must explain. If it explains fewer, no
+/// other neutral adder is tried.
+const FAR: usize = 80;
+
+/// How far the additions of a tree were determined.
+#[derive(Clone, Debug)]
+pub(in crate::identify) struct Told {
+    /// The candidate, if every addition was determined.
+    pub(in crate::identify) hypothesis: Option<Hypothesis>,
+    /// The number of additions determined, and the dots of the next one that are explained, in per cent.
+    pub(in crate::identify) progress: (usize, usize),
+}
+
+/// Determines the adders of a tree from dots about single additions, as far as they explain those dots. `bits` are the
+/// fraction bits of d that are ever set.
+pub(in crate::identify) fn by_nodes(experiments: &mut Experiments<'_, '_>, tree: &Expression, bits: u32) -> Told {
+    let tree = tree.untied();
+    let count = tree.arguments_by_adder().len();
+    let mut told = Told { hypothesis: None, progress: (0, 0) };
+    if count == 0 || count > NODES {
+        return told;
+    }
+    let id = experiments.subject.id();
+    let wide = Adder::exact("neutral", Output::Wide, NanRules::default());
+    let format = if id.d.bits() < 32 { Format::F32 } else { id.d };
+    let output = float(format, format.fraction_bits(), Rounding::NearestEven);
+    let rounding = Adder::exact("neutral", output, nan::seen(experiments, format));
+    let busy: Vec<u128> = experiments.dots.iter().map(|dot| tree.busy(dot)).collect();
+    let touched: Vec<u128> =
+        experiments.dots.iter().map(|dot| tree.touched(dot, &|leaf| is_long(id, dot, leaf), true)).collect();
+    let unary = tree.of_one_argument();
+    let changed: Vec<u128> = if unary.is_empty() {
+        Vec::new()
+    } else {
+        let long = |dot, leaf| is_longer_than_few_bits(id, dot, leaf);
+        experiments.dots.iter().map(|dot| tree.touched(dot, &|leaf| long(dot, leaf), false)).collect()
+    };
+    let moderate: Rc<[bool]> = experiments.dots.iter().map(|dot| is_moderate(id, dot)).collect();
+    let given = Given { unary, count, busy, touched, changed, moderate, plain: rounding.clone(), bits, tree };
+    if count == 1 {
+        given.told(experiments, Start { neutral: None, sure: false, exactly: false }, &mut told);
+        return told;
+    }
+    // An addition that is not known yet acts like the one that gives d, or only rounds, or passes its sum on unrounded.
+    // First comes the choice that explains every dot about the addition that gives d, then the others by how many they
+    // explain.
+    let start = |neutral: Option<Adder>, sure: bool| Start { neutral, sure, exactly: true };
+    let mut later: Vec<(usize, Option<Adder>)> = Vec::new();
+    for start in [start(None, false), start(None, true), start(Some(rounding), true), start(Some(wide), true)] {
+        let (neutral, sure) = (start.neutral.clone(), start.sure);
+        match given.told(experiments, start, &mut told) {
+            Ended::Whole => return told,
+            Ended::Inexact(right) if sure && right < FAR => break,
+            Ended::Inexact(right) if sure => later.push((right, neutral)),
+            Ended::Inexact(_) | Ended::Partly => {}
+        }
+    }
+    later.sort_by_key(|(right, _)| std::cmp::Reverse(*right));
+    for (_, neutral) in later {
+        if matches!(given.told(experiments, Start { neutral, sure: true, exactly: false }, &mut told), Ended::Whole) {
+            break;
+        }
+    }
+    told
+}
+
+/// One way to determine the additions of a tree.
+struct Start {
+    /// The adder of additions that are not known yet; if `None`, they share the adder that gives d.
+    neutral: Option<Adder>,
+    /// Uses only dots in which no term passes through an unknown addition that may change it, if there are enough.
+    sure: bool,
+    /// Goes on only if every dot about the addition that gives d is explained.
+    exactly: bool,
+}
+
+/// How determining a tree with one neutral adder ended.
+enum Ended {
+    /// Every addition was determined.
+    Whole,
+    /// Some were not.
+    Partly,
+    /// Only this many per cent of the dots about the addition that gives d were explained, and the search stopped
+    /// there.
+    Inexact(usize),
+}
+
+/// The input for determining the additions of a tree.
+struct Given {
+    tree: Expression,
+    count: usize,
+    unary: Vec<usize>,
+    /// For each dot a bit mask of the additions that join terms (`busy`), and a mask that also has the additions
+    /// through which a single term passes that they may change (`touched`).
+    busy: Vec<u128>,
+    touched: Vec<u128>,
+    /// The same mask with the additions of one argument only if they may change it; empty if there are none. Without
+    /// it, no dot would show an addition all of whose terms pass one of those.
+    changed: Vec<u128>,
+    moderate: Rc<[bool]>,
+    plain: Adder,
+    bits: u32,
+}
+
+impl Given {
+    /// Determines the additions from d downward, as far as dots explain them. Stops after the addition that gives d if
+    /// `start.exactly` is set and some of its dots remain unexplained.
+    fn told(&self, experiments: &mut Experiments<'_, '_>, start: Start, told: &mut Told) -> Ended {
+        let mut fit = Fit {
+            experiments,
+            tree: self.tree.clone(),
+            of: vec![None; self.count],
+            adders: Vec::new(),
+            roles: Vec::new(),
+            neutral: start.neutral,
+            plain: self.plain.clone(),
+            told: vec![Vec::new(); self.count],
+            about: vec![Vec::new(); self.count],
+            moderate: Rc::clone(&self.moderate),
+            bits: self.bits,
+            flush: Flush::default(),
+            nearest: 100,
+        };
+        let mut known = 0u128;
+        for node in 0..self.count {
+            known |= 1 << node;
+            let about = |masks: &[u128]| -> Vec<usize> {
+                (0..masks.len()).filter(|at| masks[*at] & !known == 0 && masks[*at] >> node & 1 == 1).collect()
+            };
+            let sure = if start.sure { about(&self.touched) } else { Vec::new() };
+            let mut which = if sure.len() < ENOUGH { about(&self.busy) } else { sure };
+            if which.len() < TELLING {
+                which = about(&self.changed);
+            }
+            let role = match (node, self.unary.contains(&node)) {
+                (0, _) => Role::Root,
+                (_, true) => Role::Product,
+                _ => Role::Inner,
+            };
+            let good = fit.node(node, role, &which);
+            if node == 0 && start.exactly && fit.nearest < 100 {
+                told.progress = told.progress.max((0, fit.nearest));
+                return Ended::Inexact(fit.nearest);
+            }
+            if !good || fit.experiments.is_late() {
+                told.progress = told.progress.max((node, fit.nearest));
+                return Ended::Partly;
+            }
+        }
+        fit.at_the_ends(&self.unary);
+        told.progress = told.progress.max((self.count, 0));
+        told.hypothesis = Some(fit.hypothesis());
+        Ended::Whole
+    }
+}

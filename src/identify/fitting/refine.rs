@@ -1,0 +1,157 @@
+//! The refinement of candidates: values, additions and trees changed until every dot is explained.
+
+use super::{
+    climb::{Domain, TRIED_WRONG, climb},
+    search::{FIRST, SECOND, TELLING, fraction_bits, sweep_class},
+    wrapped::wrapped,
+};
+use crate::identify::{
+    candidates::{
+        flattened::flattened,
+        hypothesis::{Hypothesis, ON_THE_WAY},
+        scored::{Scored, explained, half_of_each, spread, unexplained, unexplained_of},
+    },
+    dots::experiments::Experiments,
+};
+
+/// Changes values of the best `width` candidates until every dot is explained, or no change explains more. Two values
+/// may be changed simultaneously `pairs` times.
+pub(in crate::identify) fn refine(
+    experiments: &mut Experiments<'_, '_>,
+    beam: Vec<Scored>,
+    width: usize,
+    pairs: usize,
+) -> Option<Scored> {
+    let total = experiments.dots.len();
+    let mut scored: Vec<Scored> = beam
+        .into_iter()
+        .map(|scored| {
+            let explained = total - unexplained(experiments, &scored.hypothesis).len();
+            Scored { explained, ..scored }
+        })
+        .collect();
+    scored.sort_by_key(|scored| (std::cmp::Reverse(scored.explained), scored.hypothesis.complexity()));
+    scored.dedup_by_key(|scored| {
+        (scored.explained, format!("{:?} {:?}", scored.hypothesis.adders, scored.hypothesis.flush))
+    });
+    scored.truncate(width);
+    let mut best: Option<Scored> = None;
+    let domain = Domain { dots: (0..total).collect(), adder: None, reading: true };
+    for candidate in scored {
+        let found = climb(experiments, candidate, 0, &domain);
+        let mut found = parted(experiments, found, &domain);
+        if found.explained * 100 >= total * NEARLY && found.explained < total {
+            found = reshaped(experiments, found, &domain);
+        }
+        let found = climb(experiments, found, pairs, &domain);
+        if best.as_ref().is_none_or(|best| found.explained > best.explained) {
+            best = Some(found);
+        }
+        if best.as_ref().is_some_and(|best| best.explained == experiments.dots.len()) {
+            break;
+        }
+    }
+    best
+}
+
+/// The most additions that are given an adder of their own, one after another, and how many are tried each time.
+const PARTED: usize = 4;
+const PARTED_TRIED: usize = 6;
+
+/// Searches the adder of one addition afresh among all its cores, from dots about that addition. Changes of one value
+/// do not suffice, because an adder that rounds and one that passes its sum on are more than one change apart.
+fn made_anew(
+    experiments: &mut Experiments<'_, '_>,
+    hypothesis: &Hypothesis,
+    (node, own): (usize, usize),
+    wrong: &[usize],
+    domain: &Domain,
+) -> Option<Scored> {
+    // For sums of integers, everything that an adder may be has been tried already.
+    if node == 0 || experiments.is_late() || experiments.subject.id().is_integer() {
+        return None;
+    }
+    let untied = hypothesis.skeleton.expression.untied();
+    let about = |at: &usize| untied.busy(&experiments.dots[*at]) >> node.min(127) & 1 == 1;
+    let wrong: Vec<usize> = wrong.iter().copied().filter(about).collect();
+    let right: Vec<usize> =
+        domain.dots.iter().copied().filter(|at| wrong.binary_search(at).is_err() && about(at)).collect();
+    if wrong.len() < TELLING {
+        return None;
+    }
+    let (first, second) = (half_of_each(&wrong, &right, FIRST), half_of_each(&wrong, &right, SECOND));
+    let start = Scored { hypothesis: hypothesis.clone(), explained: 0 };
+    let bits = fraction_bits(experiments);
+    let beam = sweep_class(experiments, vec![start], own, bits, &ON_THE_WAY, &first, &second);
+    let best = beam.into_iter().next().filter(|best| best.explained * 2 > second.len())?;
+    let domain = Domain { dots: domain.dots.clone(), adder: Some(own), reading: false };
+    Some(climb(experiments, best, 0, &domain))
+}
+
+/// Gives single additions an adder of their own if the shared one leaves dots about them unexplained and that explains
+/// more.
+fn parted(experiments: &mut Experiments<'_, '_>, mut now: Scored, domain: &Domain) -> Scored {
+    for _ in 0..PARTED {
+        let wrong = unexplained_of(experiments, &now.hypothesis, &domain.dots);
+        if wrong.is_empty() || experiments.is_late() {
+            break;
+        }
+        let shared = now.hypothesis.shared();
+        let untied = now.hypothesis.skeleton.expression.untied();
+        let mut counts = vec![0usize; shared.len()];
+        for at in spread(&wrong, TRIED_WRONG) {
+            let busy = untied.busy(&experiments.dots[at]);
+            // A dot that involves one addition says more about it than a dot that involves many.
+            let weight = 64 / busy.count_ones().max(1) as usize;
+            (0..shared.len()).filter(|node| busy >> (*node).min(127) & 1 == 1).for_each(|node| counts[node] += weight);
+        }
+        let mut nodes: Vec<usize> =
+            (0..shared.len()).filter(|node| shared[*node] && (*node == 0 || counts[*node] > 0)).collect();
+        // The addition that gives d is the likeliest to differ.
+        nodes.sort_by_key(|node| (*node != 0, std::cmp::Reverse(counts[*node])));
+        let mut best: Option<Scored> = None;
+        for node in nodes.into_iter().take(PARTED_TRIED) {
+            let hypothesis = now.hypothesis.parted(node);
+            let own = hypothesis.adders.len() - 1;
+            // The copy may be right for this addition and wrong for the others, so the shared adder is changed too.
+            let before = now.hypothesis.skeleton.expression.adders_by_addition()[node];
+            for adder in [own, before].into_iter().take(if node == 0 { 2 } else { 1 }) {
+                let domain = Domain { dots: domain.dots.clone(), adder: Some(adder), reading: false };
+                let from = Scored { hypothesis: hypothesis.clone(), explained: now.explained };
+                let found = climb(experiments, from, 0, &domain);
+                if found.explained > best.as_ref().map_or(now.explained, |best| best.explained) {
+                    best = Some(found);
+                }
+            }
+            if let Some(anew) = made_anew(experiments, &hypothesis, (node, own), &wrong, domain)
+                && anew.explained > best.as_ref().map_or(now.explained, |best| best.explained)
+            {
+                best = Some(anew);
+            }
+            if best.as_ref().is_some_and(|best| best.explained == domain.dots.len()) {
+                break;
+            }
+        }
+        let Some(better) = best else { break };
+        now = climb(experiments, better, 0, domain);
+    }
+    now
+}
+
+/// Per cent of the dots that a candidate has to explain before its tree is changed.
+const NEARLY: usize = 80;
+
+/// Returns the candidate with fewer levels of unrounded sums, or with an adder of its own for single products, if that
+/// explains every dot; otherwise the candidate itself, because a further adder always explains some.
+fn reshaped(experiments: &mut Experiments<'_, '_>, now: Scored, domain: &Domain) -> Scored {
+    let of = domain.dots.len();
+    for hypothesis in flattened(&now.hypothesis) {
+        if let Some(explained) = explained(experiments, &hypothesis, &domain.dots, of * (100 - NEARLY) / 100) {
+            let found = climb(experiments, Scored { hypothesis, explained }, 0, domain);
+            if found.explained == of {
+                return found;
+            }
+        }
+    }
+    wrapped(experiments, &now, domain).filter(|found| found.explained == of).unwrap_or(now)
+}

@@ -1,0 +1,6 @@
+//! Attempts to refute the model found: rivals that explain the same dots, and dots that tell them apart.
+
+pub(in crate::identify) mod pool;
+pub(in crate::identify) mod rivals;
+pub(in crate::identify) mod simplify;
+pub(in crate::identify) mod thresholds;

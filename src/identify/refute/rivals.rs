@@ -1,0 +1,438 @@
+//! Rivals: neighbours of the model found that explain every dot so far, and inputs on which they differ from it.
+
+use std::collections::{BTreeMap, HashSet};
+
+use mxprobe_api::{FloatEncoding, Format, Overflow, Rounding, Subnormals};
+use mxprobe_models::{Adder, Flush, GridRule, Output, PARAMETERS, Parameter, RULE, Setting, Turn};
+
+use super::{
+    pool::Pool,
+    thresholds::{self, Threshold},
+};
+use crate::{
+    dots::{Dot, Random, Sparse, draw, seed_of},
+    identify::{
+        candidates::{
+            hypothesis::Hypothesis,
+            moves::{Change, Move},
+            scored::{explained, modelled},
+        },
+        dots::experiments::{Experiments, fewer},
+        tree::{expression::Node, skeleton::Role},
+    },
+    probes::{Leaf, Subject},
+};
+
+/// Dots on which rivals are compared: `POOL` for all of them together, then multiples of `AIMED` for each. Fewer if
+/// dots are long.
+const POOL: usize = 12_000;
+const AIMED: usize = 4_000;
+/// How many times as many dots are drawn for all rivals that change one adder, and for rivals that may differ anywhere.
+const OF_AN_ADDER: usize = 2;
+const MORE: usize = 3;
+/// The most products that get rivals of their own, in which the product is rounded alone, or no longer is.
+const OF_ONE_PRODUCT: usize = 12;
+
+/// A neighbour of the hypothesis, and where inputs that tell it apart may lie.
+struct Rival {
+    hypothesis: Hypothesis,
+    /// The exponent about which it differs, if it changes a floor.
+    floor: Option<i32>,
+    /// The product that it treats differently, if it is one.
+    product: Option<usize>,
+    /// The adder that it changes, if it is one.
+    adder: Option<usize>,
+    /// How far below the largest term it differs, if that does not follow from its values.
+    depths: Vec<i32>,
+}
+
+impl Rival {
+    /// Returns whether it explains all of these dots, which the hypothesis explains.
+    fn explains(&self, experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis, all: &[usize]) -> bool {
+        if self.hypothesis.flush == hypothesis.flush {
+            return explained(experiments, &self.hypothesis, all, 0).is_some();
+        }
+        let others = experiments.read_otherwise(self.hypothesis.flush, hypothesis.flush, all);
+        let dots: Vec<Dot> = others.iter().map(|at| experiments.dots[*at].clone()).collect();
+        let found = modelled(experiments.subject, &self.hypothesis, &dots);
+        found.is_ok_and(|found| found.iter().zip(&others).all(|(d, at)| *d == experiments.answers[*at]))
+    }
+}
+
+/// Returns a few inputs for each neighbour that explains every dot so far, on which it differs from the hypothesis.
+pub(in crate::identify) fn splitting(
+    experiments: &mut Experiments<'_, '_>,
+    hypothesis: &Hypothesis,
+    seed: u64,
+) -> Vec<Dot> {
+    let subject = experiments.subject;
+    if subject.id().is_integer() {
+        return Vec::new();
+    }
+    let all: Vec<usize> = (0..experiments.dots.len()).collect();
+    let mut random = Random(seed_of(seed, 3));
+    let aim = Aim::of(subject, hypothesis);
+    let (pool, aimed) = (fewer(POOL, subject.k()), fewer(AIMED, subject.k()));
+    let mut shared = aim.dots(subject, &mut random, pool / 3);
+    shared.extend(draw(subject.id(), seed_of(seed, 4), pool / 3));
+    shared.extend(Sparse::new(subject.id(), seed_of(seed, 5)).take(pool / 3));
+    let shared = Pool::new(subject, shared, hypothesis);
+    // Dots about each adder, and arbitrary others, drawn when the first rival needs them.
+    let mut about: BTreeMap<(Option<usize>, bool), Pool> = BTreeMap::new();
+    let mut sparse: Option<Pool> = None;
+    let mut found = Vec::new();
+    for rival in neighbours(experiments, hypothesis, &mut random) {
+        if !rival.explains(experiments, hypothesis, &all) {
+            continue;
+        }
+        let mut split = shared.split(subject, &rival.hypothesis);
+        if split.is_empty() {
+            let drawn = |random: &mut Random, times: usize| {
+                Pool::new(subject, aim.at(&rival).dots(subject, random, times * aimed), hypothesis)
+            };
+            let others = |random: &mut Random, times: usize| {
+                let dots = Sparse::new(subject.id(), random.bits()).take(times * aimed).collect();
+                Pool::new(subject, dots, hypothesis)
+            };
+            let pools = if rival.floor.is_some() || rival.product.is_some() {
+                [&drawn(&mut random, 1), &others(&mut random, 1)]
+            } else {
+                let own = about
+                    .entry((rival.adder, rival.depths.is_empty()))
+                    .or_insert_with(|| drawn(&mut random, OF_AN_ADDER));
+                [&*own, &*sparse.get_or_insert_with(|| others(&mut random, MORE))]
+            };
+            split = pools
+                .iter()
+                .map(|pool| pool.split(subject, &rival.hypothesis))
+                .find(|split| !split.is_empty())
+                .unwrap_or_default();
+        }
+        found.extend(split);
+    }
+    let mut seen = HashSet::new();
+    found.retain(|dot| seen.insert(dot.clone()));
+    found
+}
+
+/// Returns at most `OF_ONE_PRODUCT` of these, chosen at random.
+fn some(mut products: Vec<usize>, random: &mut Random) -> Vec<usize> {
+    while products.len() > OF_ONE_PRODUCT {
+        products.swap_remove(random.below(products.len()));
+    }
+    products
+}
+
+/// Returns the rivals in which one value is replaced by its nearest other choice, in both directions if it is a number.
+fn neighbours(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis, random: &mut Random) -> Vec<Rival> {
+    let mut moves: Vec<Move> = Vec::new();
+    let Flush { a, b, c, .. } = hypothesis.flush;
+    for flush in [
+        Flush { a: !a, ..hypothesis.flush },
+        Flush { b: !b, ..hypothesis.flush },
+        Flush { c: !c, ..hypothesis.flush },
+        Flush { to_positive: !hypothesis.flush.to_positive, ..hypothesis.flush },
+    ] {
+        moves.push(Move::Flush(flush));
+    }
+    let (joining, alone) = (hypothesis.skeleton.joining_one(), hypothesis.skeleton.rounded_alone());
+    moves.extend(some(joining, random).into_iter().map(|product| Move::Alone(vec![product])));
+    moves.extend(some(alone, random).into_iter().map(Move::Together));
+    for (at, adder) in hypothesis.adders.iter().enumerate() {
+        let mut changes = Vec::new();
+        let near = |turn: fn(Turn) -> bool| {
+            let of = |parameter: &'static Parameter<Adder>| {
+                (parameter.near)(adder).into_iter().map(move |to| Change::Set(vec![(parameter, to)]))
+            };
+            Parameter::by_turn(&PARAMETERS, turn).into_iter().filter(|parameter| parameter.applies(adder)).flat_map(of)
+        };
+        changes.extend(near(|turn| matches!(turn, Turn::Result(_))));
+        if !adder.grid.is_empty() {
+            changes.extend(near(|turn| turn == Turn::Below));
+            of_grid(adder, &mut changes);
+            changes.extend(near(|turn| matches!(turn, Turn::Normalised(_))));
+            changes.extend(near(|turn| matches!(turn, Turn::Grid(_))));
+        }
+        moves.extend(changes.into_iter().map(|change| Move::Adder(at, change)));
+    }
+    let of_moves = moves.iter().filter_map(|change| {
+        let (product, adder) = match change {
+            Move::Alone(products) => (products.first().copied(), None),
+            Move::Together(product) => (Some(*product), None),
+            Move::Adder(at, _) => (None, Some(*at)),
+            _ => (None, None),
+        };
+        Some(Rival { hypothesis: change.apply(hypothesis)?, floor: None, product, adder, depths: Vec::new() })
+    });
+    let of_moves: Vec<Rival> = of_moves.collect();
+    let of_thresholds = thresholds::all(experiments, hypothesis).into_iter().map(|threshold| {
+        let Threshold { hypothesis, floor, adder, depths } = threshold;
+        Rival { hypothesis, floor, product: None, adder: Some(adder), depths }
+    });
+    of_moves.into_iter().chain(of_thresholds).collect()
+}
+
+/// Adds changes of each rule of a grid to the nearest values, and of the width of the grid.
+fn of_grid(adder: &Adder, changes: &mut Vec<Change>) {
+    for at in 0..adder.grid.len() {
+        let mut with = |parameter: &Parameter<GridRule>, to: Setting| {
+            let mut grid = adder.grid.clone();
+            (parameter.set)(&mut grid[at], to);
+            changes.push(Change::Grid(grid));
+        };
+        for parameter in Parameter::by_turn(&RULE, |turn| matches!(turn, Turn::Grid(_))) {
+            for to in (parameter.near)(&adder.grid[at]) {
+                with(parameter, to);
+            }
+        }
+    }
+    changes.extend([-1, 1].map(Change::Widen));
+    changes.extend([1, 2].map(Change::CutLater));
+}
+
+/// The places at which a hypothesis makes a decision, such as rounding or dropping a bit.
+#[derive(Clone)]
+struct Aim {
+    /// Exponents of the largest term.
+    centres: Vec<i32>,
+    /// How far below it, in binades, the other terms lie.
+    depths: Vec<i32>,
+    /// The additions whose leaves are used as terms.
+    nodes: Vec<Node>,
+    /// Half of the dots use leaves regardless of `nodes`.
+    anywhere: bool,
+    /// The products of each node, without those of a sum that contains c, and whether they meet c or such a sum there.
+    tied: Vec<(Vec<usize>, bool)>,
+    /// Fraction bits to which the unit, or the adder in question, rounds.
+    fraction_bits: u32,
+}
+
+impl Aim {
+    /// Returns the aim at every place where a hypothesis decides something.
+    fn of(subject: &Subject<'_>, hypothesis: &Hypothesis) -> Self {
+        let root = hypothesis.adders.iter().zip(&hypothesis.skeleton.roles).find(|(_, role)| **role == Role::Root);
+        let root = root.map(|(adder, _)| adder);
+        Self {
+            centres: centres(subject, hypothesis),
+            depths: depths(&hypothesis.adders),
+            tied: hypothesis
+                .skeleton
+                .nodes()
+                .iter()
+                .filter_map(|node| tied(&node.parts))
+                .filter(|(_, beside_c)| *beside_c)
+                .collect(),
+            nodes: hypothesis.skeleton.nodes(),
+            anywhere: true,
+            fraction_bits: root.and_then(rounded_to).unwrap_or_else(|| subject.id().d.fraction_bits()),
+        }
+    }
+
+    /// Returns the aim at the place where a rival differs.
+    fn at(&self, rival: &Rival) -> Self {
+        let mut aim = self.clone();
+        if let Some(floor) = rival.floor {
+            let bits = rival.hypothesis.adders.iter().flat_map(|adder| &adder.grid).map(|rule| rule.fraction_bits);
+            aim.centres = bits.flat_map(|bits| [floor, floor - bits, floor - bits + 3, floor - bits / 2]).collect();
+        }
+        if let Some(product) = rival.product {
+            let has = |node: &Node| node.parts.iter().any(|part| *part == [Leaf::Product(product)]);
+            aim.nodes.retain(has);
+            aim.anywhere = aim.nodes.is_empty();
+        }
+        if let Some(adder) = rival.adder {
+            aim.nodes.retain(|node| node.adder == adder);
+            aim.tied = aim.nodes.iter().filter_map(|node| tied(&node.parts)).collect();
+            let adder = &rival.hypothesis.adders[adder];
+            aim.depths = depths(std::slice::from_ref(adder));
+            aim.depths.extend(&rival.depths);
+            aim.fraction_bits = rounded_to(adder).unwrap_or(aim.fraction_bits);
+        }
+        aim
+    }
+
+    /// Draws dots of one to four terms at these places.
+    fn dots(&self, subject: &Subject<'_>, random: &mut Random, count: usize) -> Vec<Dot> {
+        let leaves: Vec<Vec<Leaf>> = subject.leaves().into_iter().map(|leaf| vec![leaf]).collect();
+        (0..count).map(|_| self.tie(subject, random).unwrap_or_else(|| self.dot(subject, random, &leaves))).collect()
+    }
+
+    /// Draws a tie, or a value that becomes one if a bit is lost, and a small term at a depth where something is
+    /// decided. The tie is c or a product alone if it has enough bits; otherwise it is c, or another product, and
+    /// a product of one or three units or half units in the last place of a result near that. `None` in two of three cases, and if a node has too few
+    /// products.
+    fn tie(&self, subject: &Subject<'_>, random: &mut Random) -> Option<Dot> {
+        if random.below(3) > 0 || self.tied.is_empty() {
+            return None;
+        }
+        let id = subject.id();
+        let (mut products, beside_c) = self.tied[random.below(self.tied.len())].clone();
+        let mut next = |random: &mut Random| {
+            let left = products.len();
+            (left > 0).then(|| products.swap_remove(random.below(left)))
+        };
+        let top = self.centres[random.below(self.centres.len())] + random.between(-3, 3);
+        let half = top - self.fraction_bits.cast_signed() - 1;
+        let below = top - self.depths[random.below(self.depths.len())] - random.between(-2, 2);
+        let small = 4 + random.bits() % 4;
+        let mut dot = subject.zeros();
+        let put = |dot: &mut Dot, random: &mut Random, at: usize, (of_a, of_b): (u64, u64), exponent: i32| {
+            let exponent_b = exponent / 2 + random.between(-2, 2);
+            dot.a[at] = power(id.a, random.flip(), of_a, exponent - exponent_b);
+            dot.b[at] = power(id.b, false, of_b, exponent_b);
+        };
+        let factors = random.flip().then(|| factors(id.a, id.b, self.fraction_bits + 2, random)).flatten();
+        if let Some(factors) = factors {
+            let tied = next(random)?;
+            put(&mut dot, random, tied, factors, half);
+            match next(random).filter(|_| !beside_c || random.flip()) {
+                Some(deep) => put(&mut dot, random, deep, (small, 1), below - 2),
+                None if !beside_c => return None,
+                None => dot.c = power(id.c, random.flip(), small, below - 2),
+            }
+            return Some(dot);
+        }
+        let deep = next(random)?;
+        let (halves, lower) = ([1, 3][random.below(2)], i32::from(random.flip()));
+        if !beside_c || random.flip() {
+            let second = next(random)?;
+            put(&mut dot, random, deep, (1, 1), top);
+            put(&mut dot, random, second, (halves, 1), half + 1 - lower);
+            if beside_c {
+                dot.c = power(id.c, random.flip(), small, below - 2);
+            } else {
+                let third = next(random)?;
+                put(&mut dot, random, third, (small, 1), below - 2);
+            }
+            return Some(dot);
+        }
+        if id.c.fraction_bits() > self.fraction_bits {
+            let significand = 2 << self.fraction_bits | random.bits() & ((2 << self.fraction_bits) - 1) | 1;
+            dot.c = power(id.c, random.flip(), significand, half);
+        } else {
+            let second = next(random)?;
+            dot.c = power(id.c, random.flip(), 1, top);
+            put(&mut dot, random, second, (halves, 1), half + 1 - lower);
+        }
+        put(&mut dot, random, deep, (small, 1), below - 2);
+        Some(dot)
+    }
+
+    /// Draws a dot of one to four terms of one addition, or of any leaves.
+    fn dot(&self, subject: &Subject<'_>, random: &mut Random, leaves: &[Vec<Leaf>]) -> Dot {
+        let id = subject.id();
+        let top = self.centres[random.below(self.centres.len())] + random.between(-3, 3);
+        let any = self.nodes.is_empty() || self.anywhere && random.flip();
+        let parts = if any { leaves } else { &self.nodes[random.below(self.nodes.len())].parts };
+        let mut parts: Vec<&[Leaf]> = parts.iter().map(Vec::as_slice).collect();
+        let mut dot = subject.zeros();
+        for term in 0..1 + random.below(4) {
+            if parts.is_empty() {
+                break;
+            }
+            // c is only one leaf of many, but the one with the most bits: half of the dots that may hold it begin with
+            // it.
+            let c = parts.iter().position(|part| *part == [Leaf::C]).filter(|_| term == 0 && random.flip());
+            let part = parts.swap_remove(c.unwrap_or_else(|| random.below(parts.len())));
+            let down = match (term, random.below(2)) {
+                (0, _) => 0,
+                (_, 0) => [0, 0, 0, 1][random.below(4)],
+                _ => self.depths[random.below(self.depths.len())] + random.between(-2, 2),
+            };
+            let exponent = top - down;
+            match part.get(random.below(part.len().max(1))) {
+                Some(Leaf::C) => dot.c = value(random, id.c, exponent),
+                Some(Leaf::Product(k)) => {
+                    let of_b = exponent / 2 + random.between(-2, 2);
+                    dot.a[*k] = value(random, id.a, exponent - of_b);
+                    dot.b[*k] = value(random, id.b, of_b);
+                }
+                None => {}
+            }
+        }
+        dot
+    }
+}
+
+/// Returns a node's products, without those of a sum that contains c, and whether they meet c or such a sum; `None` if
+/// there are no such products.
+fn tied(node: &[Vec<Leaf>]) -> Option<(Vec<usize>, bool)> {
+    let (with_c, others): (Vec<&Vec<Leaf>>, Vec<&Vec<Leaf>>) = node.iter().partition(|part| part.contains(&Leaf::C));
+    let product = |leaf: &Leaf| if let Leaf::Product(k) = leaf { Some(*k) } else { None };
+    let products: Vec<usize> = others.into_iter().flatten().filter_map(product).collect();
+    (!products.is_empty()).then_some((products, !with_c.is_empty()))
+}
+
+/// Returns the fraction bits to which an adder rounds, if it rounds.
+fn rounded_to(adder: &Adder) -> Option<u32> {
+    if let Output::Float { fraction_bits, .. } = adder.output { Some(fraction_bits) } else { None }
+}
+
+/// Draws two odd significands whose product has this many bits; `None` if 16 attempts find none.
+fn factors(a: Format, b: Format, bits: u32, random: &mut Random) -> Option<(u64, u64)> {
+    let (most_a, most_b) = (a.fraction_bits() + 1, b.fraction_bits() + 1);
+    let least = bits.saturating_sub(most_b).max(1);
+    // The product of two numbers of x and y bits has x + y bits, or one less.
+    (0..16).find_map(|_| {
+        let of_a = least + u32::try_from(random.below((most_a + 1).checked_sub(least)? as usize)).ok()?;
+        let of_b = (bits + u32::from(random.flip())).checked_sub(of_a).filter(|of_b| (1..=most_b).contains(of_b))?;
+        let mut odd = |bits: u32| 1 << (bits - 1) | random.bits() & ((1 << (bits - 1)) - 1) | 1;
+        let (of_a, of_b): (u64, u64) = (odd(of_a), odd(of_b));
+        (u128::from(of_a) * u128::from(of_b)).checked_ilog2().filter(|top| top + 1 == bits).map(|_| (of_a, of_b))
+    })
+}
+
+/// Encodes ±significand·2^exponent, rounded toward zero and saturated.
+fn power(format: Format, negative: bool, significand: u64, exponent: i32) -> u64 {
+    let (rounding, overflow) = (Rounding::TowardZero, Overflow::Saturate);
+    format.encode(negative, u128::from(significand), exponent, rounding, overflow, Subnormals::Keep).bits
+}
+
+/// Draws a value with this exponent and with few or many significand bits, rounded toward zero and saturated.
+fn value(random: &mut Random, format: Format, exponent: i32) -> u64 {
+    let bits = format.fraction_bits();
+    let fraction = match random.below(4) {
+        0 => 0,
+        1 => (1 << bits) - 1,
+        2 => 1,
+        _ => random.bits() & ((1 << bits) - 1),
+    };
+    power(format, random.flip(), 1 << bits | fraction, exponent - bits.cast_signed())
+}
+
+/// Returns the exponents about which something is decided, as far as products reach: the middle, the ends of the
+/// ranges, and the floors.
+fn centres(subject: &Subject<'_>, hypothesis: &Hypothesis) -> Vec<i32> {
+    let (low, high) = subject.exponents(Leaf::Product(0));
+    let mut found = vec![0, i32::midpoint(low, 0), i32::midpoint(high, 0), high - 4];
+    if let Some(d) = subject.id().d.as_float() {
+        let (least, bits) = (d.min_exponent(), d.fraction_bits.cast_signed());
+        found.extend([least, least - bits / 2, least - bits, least - bits - 8, d.max_exponent()]);
+    }
+    for rule in hypothesis.adders.iter().flat_map(|adder| &adder.grid) {
+        if let Some(floor) = rule.exponent_floor {
+            let lowest = floor - rule.fraction_bits;
+            found.extend([floor, lowest, lowest + 2, i32::midpoint(floor, lowest)]);
+        }
+    }
+    found.retain(|centre| (low - 3..=high + 3).contains(centre));
+    // If products do not reach that far, only c can show how a sum overflows.
+    let most = subject.id().c.as_float().map_or(high, FloatEncoding::max_exponent);
+    found.extend((most > high + 3).then_some(most));
+    found
+}
+
+/// Returns how far below the largest term, in binades, something is decided.
+fn depths(adders: &[Adder]) -> Vec<i32> {
+    let mut found = vec![11, 24];
+    for adder in adders {
+        found.extend(adder.grid.iter().map(|rule| rule.fraction_bits));
+        if let Some(ignored) = adder.ignored_values {
+            found.extend(adder.grid.iter().map(|rule| rule.fraction_bits + ignored.below_bits));
+        }
+        if let Output::Float { fraction_bits, .. } = adder.output {
+            found.push(fraction_bits.cast_signed());
+        }
+    }
+    found
+}

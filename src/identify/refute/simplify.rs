@@ -1,0 +1,75 @@
+//! Simplification of a model that explains every dot.
+
+use mxprobe_models::{Adder, Below, Exponent, Flush, PARAMETERS};
+
+use crate::identify::{
+    candidates::{flattened::flattened, hypothesis::Hypothesis, scored::explained, united::united},
+    dots::experiments::Experiments,
+};
+
+/// Removes levels of unrounded sums and adders in place of which another would do, and then, one after another, every
+/// value that no experiment needs. The result still explains every dot.
+pub(in crate::identify) fn simplify(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis) -> Hypothesis {
+    let all: Vec<usize> = (0..experiments.dots.len()).collect();
+    let mut now = hypothesis.clone();
+    for flat in flattened(hypothesis) {
+        if flat.skeleton.plan.nodes.len() < now.skeleton.plan.nodes.len()
+            && explained(experiments, &flat, &all, 0).is_some()
+        {
+            now = flat.merged();
+        }
+    }
+    now = now.merged();
+    while let Some(fewer) = united(&now).into_iter().find(|fewer| explained(experiments, fewer, &all, 0).is_some()) {
+        now = fewer.merged();
+    }
+    let mut again = true;
+    while again {
+        again = false;
+        for simpler in steps(&now) {
+            if simpler.complexity() < now.complexity() && explained(experiments, &simpler, &all, 0).is_some() {
+                now = simpler;
+                again = true;
+                break;
+            }
+        }
+    }
+    now
+}
+
+/// Returns hypotheses in which one value is replaced by its default.
+fn steps(now: &Hypothesis) -> Vec<Hypothesis> {
+    let mut found = Vec::new();
+    for flush in [
+        Flush { a: false, ..now.flush },
+        Flush { b: false, ..now.flush },
+        Flush { c: false, ..now.flush },
+        Flush { to_positive: false, ..now.flush },
+    ] {
+        found.push(Hypothesis { flush, ..now.clone() });
+    }
+    for (at, adder) in now.adders.iter().enumerate() {
+        let mut with = |changed: Adder| {
+            let mut next = now.clone();
+            next.adders[at] = changed;
+            found.push(next);
+        };
+        with(Adder { grid: Vec::new(), below: Below::Truncate, carry_bits: None, ..adder.clone() });
+        for rule in 0..adder.grid.len() {
+            let mut grid = adder.grid.clone();
+            grid.remove(rule);
+            with(Adder { grid, ..adder.clone() });
+            let mut grid = adder.grid.clone();
+            grid[rule].exponent_floor = None;
+            with(Adder { grid: grid.clone(), ..adder.clone() });
+            grid[rule].exponent = Exponent::Operands;
+            with(Adder { grid, ..adder.clone() });
+        }
+        for parameter in &PARAMETERS {
+            let mut changed = adder.clone();
+            (parameter.set)(&mut changed, parameter.default());
+            with(changed);
+        }
+    }
+    found
+}

@@ -1,0 +1,108 @@
+//! Rivals of a hypothesis in which a limit lies elsewhere: one below which values are left out, a floor of exponents, or
+//! the lowest bit of a sum.
+
+use mxprobe_api::FloatEncoding;
+use mxprobe_models::{Adder, Below, Exponent, IgnoredValues};
+
+use crate::identify::{
+    candidates::{
+        hypothesis::{Hypothesis, grid},
+        scored::explained,
+    },
+    dots::experiments::Experiments,
+};
+
+/// A rival with another limit.
+pub(in crate::identify) struct Threshold {
+    pub(in crate::identify) hypothesis: Hypothesis,
+    /// The exponent about which it differs, if it changes a floor.
+    pub(in crate::identify) floor: Option<i32>,
+    /// The adder that it changes.
+    pub(in crate::identify) adder: usize,
+    /// How far below the largest term, in binades, it and the others of its kind differ, if that is known.
+    pub(in crate::identify) depths: Vec<i32>,
+}
+
+/// Returns the rivals that are the hardest to tell apart, for every limit.
+pub(in crate::identify) fn all(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis) -> Vec<Threshold> {
+    let mut found = limits(hypothesis);
+    found.extend(floors(experiments, hypothesis));
+    found.extend(grids(experiments, hypothesis));
+    found
+}
+
+/// Returns the rivals in which an adder that leaves out small values has the next limits, or the next widths with the
+/// same limit.
+fn limits(hypothesis: &Hypothesis) -> Vec<Threshold> {
+    let mut found = Vec::new();
+    for (at, adder) in hypothesis.adders.iter().enumerate() {
+        let Some(ignored) = adder.ignored_values else { continue };
+        for (wider, further) in [(0, -1), (0, 1), (-1, 1), (1, -1), (3, -3)] {
+            let mut changed = hypothesis.clone();
+            changed.adders[at].grid.iter_mut().for_each(|rule| rule.fraction_bits += wider);
+            changed.adders[at].ignored_values =
+                Some(IgnoredValues { below_bits: ignored.below_bits + further, ..ignored });
+            found.push(Threshold { hypothesis: changed, floor: None, adder: at, depths: Vec::new() });
+        }
+    }
+    found
+}
+
+/// Returns the rivals in which a rule has no floor, the next lower one, or one of the four highest that explain every
+/// dot so far.
+fn floors(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis) -> Vec<Threshold> {
+    let id = experiments.subject.id();
+    let Some(least) = id.d.as_float().map(FloatEncoding::min_exponent) else { return Vec::new() };
+    let all: Vec<usize> = (0..experiments.dots.len()).collect();
+    let mut found = Vec::new();
+    for (at, adder) in hypothesis.adders.iter().enumerate() {
+        for (rule, now) in adder.grid.iter().map(|rule| rule.exponent_floor).enumerate() {
+            let with = |floor: Option<i32>| {
+                let mut changed = hypothesis.clone();
+                changed.adders[at].grid[rule].exponent_floor = floor;
+                Threshold { hypothesis: changed, floor: floor.or(now), adder: at, depths: Vec::new() }
+            };
+            // Low floors change no result so far, and higher ones do: a binary search finds the highest that does not.
+            let (mut good, mut bad) = (now.unwrap_or(least - 80), least + 40);
+            while bad - good > 1 {
+                let middle = i32::midpoint(good, bad);
+                let fits = explained(experiments, &with(Some(middle)).hypothesis, &all, 0).is_some();
+                if fits { good = middle } else { bad = middle }
+            }
+            let highest = (0..4).map(|lower| good - lower).filter(|floor| Some(*floor) != now);
+            found.extend(highest.map(|floor| with(Some(floor))));
+            if let Some(floor) = now {
+                found.extend([with(Some(floor - 1)), with(None)]);
+            }
+        }
+    }
+    found
+}
+
+/// The most fraction bits of a grid that may take the place of an exact sum, and how many more than the smallest number
+/// that explains every dot so far are tried.
+const EXACT_BITS: i32 = 200;
+const MORE: [i32; 7] = [0, 1, 3, 7, 15, 31, 63];
+
+/// Returns the rivals in which an exact sum is cut instead, as near to its largest term as the dots so far allow.
+fn grids(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis) -> Vec<Threshold> {
+    let all: Vec<usize> = (0..experiments.dots.len()).collect();
+    let mut found = Vec::new();
+    for (at, adder) in hypothesis.adders.iter().enumerate().filter(|(_, adder)| adder.grid.is_empty()) {
+        let with = |bits: i32| {
+            let mut changed = hypothesis.clone();
+            changed.adders[at] =
+                Adder { grid: grid(Exponent::Operands, bits), below: Below::Truncate, ..adder.clone() };
+            Threshold { hypothesis: changed, floor: None, adder: at, depths: Vec::new() }
+        };
+        let (mut good, mut bad) = (EXACT_BITS, 1);
+        while good - bad > 1 {
+            let middle = i32::midpoint(good, bad);
+            let fits = explained(experiments, &with(middle).hypothesis, &all, 0).is_some();
+            if fits { good = middle } else { bad = middle }
+        }
+        let depths: Vec<i32> = MORE.into_iter().map(|more| good + more).filter(|bits| *bits <= EXACT_BITS).collect();
+        found.extend(depths.iter().map(|bits| Threshold { depths: depths.clone(), ..with(*bits) }));
+    }
+    found
+}

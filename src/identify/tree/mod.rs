@@ -1,0 +1,11 @@
+//! Summation trees: how they are written, read from experiments, and varied.
+
+pub(in crate::identify) mod expression;
+pub(in crate::identify) mod focus;
+pub(in crate::identify) mod groups;
+pub(in crate::identify) mod guessed;
+pub(in crate::identify) mod live;
+pub(in crate::identify) mod shapes;
+pub(in crate::identify) mod skeleton;
+pub(in crate::identify) mod symmetric;
+pub(in crate::identify) mod written;
