@@ -185,8 +185,8 @@ impl Search<'_, '_> {
         let all = self.experiments.dots.len();
         let near = tried.iter().any(|scored| scored.explained * 100 >= all * NEARLY);
         let symmetric = self.symmetric_shapes(&shapes, &above_floors, near)?;
-        // If a tree explains nearly every dot, an addition hidden in it is likelier than another tree, and finding that
-        // takes the rest of this stage. The dots about exchanges have been asked all the same.
+        // If a tree explains nearly every dot, an addition hidden in it is likelier than another tree. The dots about
+        // exchanges have been asked all the same.
         if !near && let Some(outcome) = self.symmetric(&symmetric, &mut come, &mut tried)? {
             return Ok(self.finished(outcome));
         }
@@ -215,6 +215,9 @@ impl Search<'_, '_> {
             if let (_, Some(outcome)) = self.shape(&variant, false, &mut tried)? {
                 return Ok(self.finished(outcome));
             }
+        }
+        if near && let Some(outcome) = self.symmetric(&symmetric, &mut Vec::new(), &mut tried)? {
+            return Ok(self.finished(outcome));
         }
         self.pairs = PAIRS;
         // A candidate that explains almost every dot is refined before other readings are tried.

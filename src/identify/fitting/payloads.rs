@@ -21,6 +21,8 @@ const KEPT: usize = 16;
 const ALIKE: usize = 3;
 const ROUNDS: usize = 5;
 const COMPARED: usize = 400;
+/// The most arguments of an addition that are exchanged in pairs.
+const WIDEST: usize = 9;
 
 /// Returns a candidate that explains every dot, if at most `ROUNDS` changes of NaN rules or of the order of arguments
 /// lead to one.
@@ -93,6 +95,9 @@ fn of_nan_alone(experiments: &Experiments<'_, '_>, hypothesis: &Hypothesis) -> V
             changes.into_iter().filter(|change| matches!(change, Change::Nan(_))).map(|of| Move::Adder(at, of)),
         );
         found.extend([Order::ProductsFirst, Order::ProductsLast, Order::Reversed].map(|order| Move::Turned(at, order)));
+        let width = Some(hypothesis.skeleton.expression.width(at)).filter(|width| *width <= WIDEST).unwrap_or(0);
+        let pairs = (0..width).flat_map(|one| (one + 1..width).map(move |other| (one, other)));
+        found.extend(pairs.map(|(one, other)| Move::Turned(at, Order::Exchanged(one, other))));
     }
     found.extend(hypothesis.skeleton.begun().into_iter().map(|(one, other)| Move::Exchanged(one, other)));
     found

@@ -36,6 +36,8 @@ pub(in crate::identify) enum Order {
     Reversed,
     /// The argument with c after this many of the others.
     CAfter(usize),
+    /// The arguments at these places exchanged, where there are both.
+    Exchanged(usize, usize),
 }
 
 impl Expression {
@@ -68,6 +70,13 @@ impl Expression {
         }
     }
 
+    /// Returns the largest number of arguments of an adder's additions.
+    pub(in crate::identify) fn width(&self, adder: usize) -> usize {
+        let Self::Add(own, arguments) = self else { return 0 };
+        let below = arguments.iter().map(|argument| argument.width(adder)).max().unwrap_or(0);
+        below.max(if *own == adder { arguments.len() } else { 0 })
+    }
+
     /// Returns the largest number of terms that c, or a sum with c in it, meets in an addition by this adder.
     pub(in crate::identify) fn beside_c(&self, adder: usize) -> usize {
         let Self::Add(own, arguments) = self else { return 0 };
@@ -86,6 +95,8 @@ impl Expression {
                 Order::ProductsFirst => arguments.sort_by_key(|argument| !is_product(argument)),
                 Order::ProductsLast => arguments.sort_by_key(is_product),
                 Order::Reversed => arguments.reverse(),
+                Order::Exchanged(one, other) if one.max(other) < arguments.len() => arguments.swap(one, other),
+                Order::Exchanged(..) => {}
                 Order::CAfter(others) => {
                     if let Some(at) = arguments.iter().position(|argument| !is_product(argument)) {
                         let of_c = arguments.remove(at);
