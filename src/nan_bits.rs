@@ -54,7 +54,8 @@ impl fmt::Display for NanBits {
     }
 }
 
-fn is_nan(format: Format, bits: u64) -> bool {
+/// Whether these bits of a format are a NaN.
+pub(crate) fn is_nan(format: Format, bits: u64) -> bool {
     matches!(format.decode(bits), Decoded::Nan { .. })
 }
 

@@ -2,14 +2,14 @@
 
 use std::sync::OnceLock;
 
-use mxprobe_api::{Decoded, Elements, Error, Format, Operation, OperationId, Random, TileBatch, digest, execute};
+use mxprobe_api::{Elements, Error, Format, Operation, OperationId, Random, TileBatch, digest, execute};
 use mxprobe_models::Model;
 use mxprobe_sim::ModelDevice;
 use serde::{Deserialize, Serialize};
 
 use crate::{
     dots::{Dot, Draw, pack, seed_of},
-    nan_bits::NanBits,
+    nan_bits::{NanBits, is_nan},
     report::Request,
 };
 
@@ -176,10 +176,9 @@ fn without_nan(reference: &Reference, operation: &Operation, draw: Draw<'_>, cou
     for _ in 0..ROUNDS {
         let operands = pack(operation, &dots).0;
         let d = reference.right(operation, &operands, 1)?;
-        let is_nan = |at: usize| matches!(id.d.decode(d.get(at)), Decoded::Nan { .. });
         let mut is_done = true;
         for (tile, dots) in dots.chunks_mut(m.min(n)).enumerate() {
-            if (tile * m * n..(tile + 1) * m * n).any(is_nan) {
+            if (tile * m * n..(tile + 1) * m * n).any(|at| is_nan(id.d, d.get(at))) {
                 dots.iter_mut().zip(&mut draw).for_each(|(dot, drawn)| *dot = drawn);
                 is_done = false;
             }
@@ -255,7 +254,7 @@ mod tests {
                 let operands = operands(&reference, &operation, inputs(nan), 1).expect("an operation of it");
                 let right = reference.right(&operation, &operands, 1).expect("it computes");
                 assert_eq!(right.len(), ELEMENTS.max(FEWEST * id.shape.m as usize * id.shape.n as usize), "{id}");
-                right.iter().filter(|bits| matches!(id.d.decode(*bits), Decoded::Nan { .. })).count()
+                right.iter().filter(|bits| is_nan(id.d, *bits)).count()
             };
             assert_eq!(count(NanBits::Any), 0, "{id}");
             assert_eq!(count(NanBits::Bits) > 0, !id.d.is_integer(), "{id}");
