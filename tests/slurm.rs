@@ -181,6 +181,7 @@ impl Cluster {
         if !output.status.success() {
             let files = fs::read_dir(self.folder.path()).expect("a folder").map(|entry| entry.expect("a file").path());
             let logs = files.filter(|path| path.extension().is_some_and(|extension| extension == "log"));
+            let logs = logs.chain([self.path("log/slurmctld")]);
             let logs: String = logs.filter_map(|path| fs::read_to_string(path).ok()).collect();
             panic!("{}\n{logs}", String::from_utf8_lossy(&output.stderr));
         }
@@ -281,12 +282,14 @@ fn array_is_one_run(cluster: &Cluster, job: &str) -> Value {
     cluster.until("the third shard to be killed", |_| hung.join("now").exists());
     let task = format!("{array}_2");
     cluster.ask("scontrol", &["requeue", &task]);
-    // Slurm delays a requeued task by two minutes; `StartTime=now` overrides that.
-    cluster.until("the array to end", |cluster| {
-        // Fails once the task has started.
-        let _ = cluster.answer("scontrol", &["update", &format!("JobId={task}"), "StartTime=now"]);
-        cluster.is_idle()
+    // Slurm delays a requeued task by two minutes, since nodes refuse a credential that is no younger, in whole seconds,
+    // than the end of the killed task: the task would fail without having started.
+    cluster.until("the third shard to wait", |cluster| {
+        cluster.answer("squeue", &["-h", "-j", &task, "-o", "%T"]).is_some_and(|state| state == "PENDING")
     });
+    thread::sleep(Duration::from_secs(3));
+    cluster.ask("scontrol", &["update", &format!("JobId={task}"), "StartTime=now"]);
+    cluster.until("the array to end", Cluster::is_idle);
     let third = fs::read_to_string(Path::new(&shards).join("2.json")).expect("the third shard");
     // Fails unless the job ends with exit code 0.
     cluster.batch("merge.sbatch", &["--wait"], &variables);
