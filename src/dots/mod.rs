@@ -5,13 +5,11 @@
 
 mod draw;
 mod edges;
-mod elements;
 mod simplest;
 mod sparse;
 
 pub use draw::{Draw, draw, seed_of};
 pub(crate) use edges::Edges;
-pub(crate) use elements::elements;
 pub use mxprobe_dots::{CLASSES, Dot, Maker, Random, pack, pack_from};
 pub use simplest::{cost, simplest};
 pub(crate) use sparse::Sparse;

@@ -55,23 +55,26 @@ pub(super) fn ask(subject: &Subject<'_>, facts: &Facts, structure: &Structure) -
     let subnormal = block.first().map(|k| (Leaf::Product(*k), true));
     for (lead, is_subnormal) in leads.chain(subnormal) {
         let others: Vec<usize> = block.iter().copied().filter(|k| lead != Leaf::Product(*k)).collect();
-        let pairs = match lead {
-            Leaf::Product(k) if is_subnormal => subnormal_pairs(subject, facts, k, &others),
-            _ => pairs(subject, facts, lead, &others),
+        // The second set is large, and few units that fail it pass the first.
+        let sets: [Option<Pairs>; 2] = match lead {
+            Leaf::Product(_) if is_subnormal => [Some(subnormal_pairs), None],
+            _ => [Some(equal_pairs), Some(odd_pairs)],
         };
-        count += pairs.len();
-        let dots: Vec<Dot> = pairs.iter().flat_map(|(below, above)| [below.clone(), above.clone()]).collect();
-        let answers = subject.ask(&dots)?;
-        let Some(at) = answers.chunks(2).position(|pair| value(pair[0]) > value(pair[1])) else { continue };
-        let (below, above) = (&pairs[at].0, &pairs[at].1);
-        let monotone = [("a monotone sum is at least".to_owned(), answers[2 * at])];
-        let (term, rest) = if lead == Leaf::C { ("c", "products") } else { ("product", "other terms") };
-        let shown = vec![
-            subject.evidence(format!("the smaller {term}"), below, answers[2 * at], &[]),
-            subject.evidence(format!("the larger {term}, the same {rest}"), above, answers[2 * at + 1], &monotone),
-        ];
-        let words = format!("not monotone: with the same {rest} a larger {term} gives a smaller result");
-        return Ok(Finding::measured(name, false, words).with(shown));
+        for pairs in sets.into_iter().flatten() {
+            let dots = pairs(subject, facts, lead, &others);
+            count += dots.len() / 2;
+            let answers = subject.ask(&dots)?;
+            let Some(at) = answers.chunks(2).position(|pair| value(pair[0]) > value(pair[1])) else { continue };
+            let (below, above) = (&dots[2 * at], &dots[2 * at + 1]);
+            let monotone = [("a monotone sum is at least".to_owned(), answers[2 * at])];
+            let (term, rest) = if lead == Leaf::C { ("c", "products") } else { ("product", "other terms") };
+            let shown = vec![
+                subject.evidence(format!("the smaller {term}"), below, answers[2 * at], &[]),
+                subject.evidence(format!("the larger {term}, the same {rest}"), above, answers[2 * at + 1], &monotone),
+            ];
+            let words = format!("not monotone: with the same {rest} a larger {term} gives a smaller result");
+            return Ok(Finding::measured(name, false, words).with(shown));
+        }
     }
     Ok(match count {
         0 => Finding::inconclusive(name, "no pair of inputs could be made"),
@@ -82,54 +85,92 @@ pub(super) fn ask(subject: &Subject<'_>, facts: &Facts, structure: &Structure) -
     })
 }
 
-/// Pairs of dots that differ in the lead, the smaller one first, with small terms at the other products: at every depth
-/// around the number of bits kept, with every count of terms and both signs, around a power of two; equal terms come
-/// first.
-fn pairs(subject: &Subject<'_>, facts: &Facts, lead: Leaf, products: &[usize]) -> Vec<(Dot, Dot)> {
-    let format = if lead == Leaf::C { subject.id().c } else { subject.id().a };
-    let lead_fraction = format.fraction_bits().cast_signed();
-    let reach = facts.kept.map_or(subject.id().c.fraction_bits().cast_signed(), Kept::at_least);
-    // Every count up to that of a wide block, then powers of two.
-    let counts: Vec<usize> = (1..=products.len())
-        .filter(|count| *count <= 24 || count.is_power_of_two() || *count == products.len())
-        .collect();
-    let (low, high) = subject.exponents(Leaf::Product(0));
-    let exponent_of = |depth: i32| Some((low + depth).max(0)).filter(|exponent| exponent - depth <= high);
-    let pair = |exponent: i32, side: i32, small: &[Number]| {
-        let smaller = Number::power(exponent).plus(Number::power(exponent - 1 - lead_fraction).negated());
+/// Makes pairs of dots that differ in the lead, one after another and the smaller one first, with small terms at the
+/// other products.
+type Pairs = fn(&Subject<'_>, &Facts, Leaf, &[usize]) -> Vec<Dot>;
+
+/// The lead just below a power of two and at it, beside small terms.
+struct Around<'a> {
+    subject: &'a Subject<'a>,
+    lead: Leaf,
+    products: &'a [usize],
+    /// Numbers of small terms: every count up to that of a wide block, then powers of two.
+    counts: Vec<usize>,
+    /// The number of bits kept, or what is known of it.
+    reach: i32,
+    /// The exponents of products.
+    range: (i32, i32),
+}
+
+impl<'a> Around<'a> {
+    fn new(subject: &'a Subject<'a>, facts: &Facts, lead: Leaf, products: &'a [usize]) -> Self {
+        let is_asked = |count: &usize| *count <= 24 || count.is_power_of_two() || *count == products.len();
+        Self {
+            subject,
+            lead,
+            products,
+            counts: (1..=products.len()).filter(is_asked).collect(),
+            reach: facts.kept.map_or(subject.id().c.fraction_bits().cast_signed(), Kept::at_least),
+            range: subject.exponents(Leaf::Product(0)),
+        }
+    }
+
+    /// The exponent of the lead next to terms this far below it.
+    fn exponent(&self, depth: i32) -> Option<i32> {
+        let (low, high) = self.range;
+        Some((low + depth).max(0)).filter(|exponent| exponent - depth <= high)
+    }
+
+    /// The pair of that exponent and side of zero, beside these terms.
+    fn pair(&self, exponent: i32, side: i32, small: &[Number]) -> Option<[Dot; 2]> {
+        let format = if self.lead == Leaf::C { self.subject.id().c } else { self.subject.id().a };
+        let last_place = Number::power(exponent - 1 - format.fraction_bits().cast_signed());
+        let smaller = Number::power(exponent).plus(last_place.negated());
         let below = if side == 1 { smaller } else { Some(Number::power(exponent).negated()) };
         let above = if side == 1 { Some(Number::power(exponent)) } else { smaller.map(Number::negated) };
         let dot = |lead_term: Option<Number>| {
-            let mut terms = vec![(lead, lead_term?)];
-            terms.extend(products.iter().zip(small).map(|(k, value)| (Leaf::Product(*k), *value)));
-            subject.dot(&terms)
+            let mut terms = vec![(self.lead, lead_term?)];
+            terms.extend(self.products.iter().zip(small).map(|(k, value)| (Leaf::Product(*k), *value)));
+            self.subject.dot(&terms)
         };
-        dot(below).zip(dot(above))
-    };
-    let mut pairs: Vec<(Dot, Dot)> = Vec::new();
-    for depth in (reach - 14).max(1)..=reach + 4 {
-        let Some(exponent) = exponent_of(depth) else { continue };
-        for count in &counts {
+        Some([dot(below)?, dot(above)?])
+    }
+}
+
+/// Equal small terms: at every depth around the number of bits kept, in every count, of both signs.
+fn equal_pairs(subject: &Subject<'_>, facts: &Facts, lead: Leaf, products: &[usize]) -> Vec<Dot> {
+    let around = Around::new(subject, facts, lead, products);
+    let mut pairs = Vec::new();
+    for depth in (around.reach - 14).max(1)..=around.reach + 4 {
+        let Some(exponent) = around.exponent(depth) else { continue };
+        for count in &around.counts {
             for side in [1, -1] {
                 let small = vec![Number::power(exponent - depth).times(side); *count];
-                pairs.extend(pair(exponent, side, &small));
+                pairs.extend(around.pair(exponent, side, &small).into_iter().flatten());
             }
         }
     }
+    pairs
+}
+
+/// Small terms that are odd multiples of the lowest bit kept, or of one below it.
+fn odd_pairs(subject: &Subject<'_>, facts: &Facts, lead: Leaf, products: &[usize]) -> Vec<Dot> {
+    let around = Around::new(subject, facts, lead, products);
+    let mut pairs = Vec::new();
     // The units of the finer grid in one last place of the result.
     let result_bits = facts.result_fraction_bits.unwrap_or(subject.id().d.fraction_bits().cast_signed());
-    let place = 1i32.checked_shl((reach + 1 - result_bits).max(0).unsigned_abs()).filter(|place| *place > 0);
+    let place = 1i32.checked_shl((around.reach + 1 - result_bits).max(0).unsigned_abs()).filter(|place| *place > 0);
     let Some(place) = place.filter(|place| *place <= WIDEST_PLACE_UNITS) else { return pairs };
-    for depth in reach.max(1)..=reach + 2 {
-        let Some(exponent) = exponent_of(depth) else { continue };
-        for count in &counts {
+    for depth in around.reach.max(1)..=around.reach + 2 {
+        let Some(exponent) = around.exponent(depth) else { continue };
+        for count in &around.counts {
             let odd = i32::try_from(*count).unwrap_or(i32::MAX);
             // The sum exceeds one last place, but falls below it when each term loses one unit.
             for sum in (odd + 2..=2 * place + odd).step_by(2) {
                 for (side, sign) in [(1, 1), (-1, -1), (1, -1), (-1, 1)] {
                     let unit = Number::power(exponent - depth).times(sign);
                     let small: Vec<Number> = odd_parts(sum, odd).map(|part| unit.times(part)).collect();
-                    pairs.extend(pair(exponent, side, &small));
+                    pairs.extend(around.pair(exponent, side, &small).into_iter().flatten());
                 }
             }
         }
@@ -140,7 +181,8 @@ fn pairs(subject: &Subject<'_>, facts: &Facts, lead: Leaf, products: &[usize]) -
 /// Pairs of dots that differ in one product: first of normal numbers, then, slightly larger, the smallest subnormal
 /// number of A times a power of two. The other terms lie below the grid of the latter: half of its unit, or as close to
 /// a unit as A can represent.
-fn subnormal_pairs(subject: &Subject<'_>, facts: &Facts, lead: usize, others: &[usize]) -> Vec<(Dot, Dot)> {
+fn subnormal_pairs(subject: &Subject<'_>, facts: &Facts, lead: Leaf, others: &[usize]) -> Vec<Dot> {
+    let Leaf::Product(lead) = lead else { return Vec::new() };
     let (Some(a), Some(b)) = (subject.id().a.as_float(), subject.id().b.as_float()) else { return Vec::new() };
     let Some((mantissa, bits)) = just_below(a.fraction_bits, b.fraction_bits) else { return Vec::new() };
     let reach = facts.kept.map_or(subject.id().d.fraction_bits().cast_signed(), Kept::at_least);
@@ -164,7 +206,8 @@ fn subnormal_pairs(subject: &Subject<'_>, facts: &Facts, lead: usize, others: &[
                 Number::power(power).encode(subject.id().b, Rounding::TowardZero),
             );
             let pair = with(subject.factored_bits(below)).zip(with(Some(subnormal)));
-            pairs.extend(pair.map(|(near, far)| if sign == 1 { (near, far) } else { (far, near) }));
+            let pair = pair.map(|(near, far)| if sign == 1 { [near, far] } else { [far, near] });
+            pairs.extend(pair.into_iter().flatten());
         }
     }
     pairs

@@ -69,7 +69,13 @@ fn order(subject: &Subject<'_>, facts: &mut Facts) -> Result<Vec<Finding>, Error
     // the third attempt stays within the range of f16.
     let mut last = None;
     let mut exact = None;
+    let mut tried: Vec<Scale> = Vec::new();
     for scale in [scale, scale.deepest(), scale.narrow()] {
+        // In a narrow format, an attempt would ask the same dots again.
+        if tried.contains(&scale) {
+            continue;
+        }
+        tried.push(scale);
         let mut losses = Losses::new(leaves.len());
         let mut evidence = Vec::new();
         match fill(subject, &leaves, scale, &mut losses, &mut evidence)? {
@@ -110,7 +116,7 @@ fn order(subject: &Subject<'_>, facts: &mut Facts) -> Result<Vec<Finding>, Error
 }
 
 /// The magnitudes of M and s.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 struct Scale {
     large: i32,
     small: i32,
@@ -243,22 +249,23 @@ fn fill(
     evidence: &mut Vec<Evidence>,
 ) -> Result<Triples, Error> {
     let n = leaves.len();
+    let pairs: Vec<(usize, usize)> = (0..n).flat_map(|i| (i + 1..n).map(move |j| (i, j))).collect();
+    let open = all_or_none(subject, leaves, scale, &pairs, losses, evidence)?;
+    let Some(open) = open else { return Ok(Triples::Unbuildable) };
     let mut dots = Vec::new();
     let mut keys = Vec::new();
-    for i in 0..n {
-        for j in i + 1..n {
-            let others: Vec<usize> = (0..n).filter(|x| *x != i && *x != j).collect();
-            let Some(bare) = triple(subject, scale, leaves[i], leaves[j], &[]) else { return Ok(Triples::Unbuildable) };
-            dots.push(bare);
-            keys.push((i, j, Vec::new()));
-            for chunk in others.chunks(scale.at_once) {
-                let small: Vec<(Leaf, i32)> = chunk.iter().zip(0..).map(|(x, shift)| (leaves[*x], shift)).collect();
-                let Some(dot) = triple(subject, scale, leaves[i], leaves[j], &small) else {
-                    return Ok(Triples::Unbuildable);
-                };
-                dots.push(dot);
-                keys.push((i, j, chunk.to_vec()));
-            }
+    for (i, j) in open {
+        let others: Vec<usize> = (0..n).filter(|x| *x != i && *x != j).collect();
+        let Some(bare) = triple(subject, scale, leaves[i], leaves[j], &[]) else { return Ok(Triples::Unbuildable) };
+        dots.push(bare);
+        keys.push((i, j, Vec::new()));
+        for chunk in others.chunks(scale.at_once) {
+            let small: Vec<(Leaf, i32)> = chunk.iter().zip(0..).map(|(x, shift)| (leaves[*x], shift)).collect();
+            let Some(dot) = triple(subject, scale, leaves[i], leaves[j], &small) else {
+                return Ok(Triples::Unbuildable);
+            };
+            dots.push(dot);
+            keys.push((i, j, chunk.to_vec()));
         }
     }
     let answers = subject.ask(&dots)?;
@@ -312,6 +319,58 @@ fn fill(
         losses.set(*i, *j, *x, survivors.places == 0);
     }
     Ok(Triples::All)
+}
+
+/// Asks M at i, −M at j and s everywhere else, for every pair. If the sum of all s is kept, or nothing of it, the fate
+/// of each leaf is known. Returns the other pairs; `None` if the formats cannot hold the dots.
+fn all_or_none(
+    subject: &Subject<'_>,
+    leaves: &[Leaf],
+    scale: Scale,
+    pairs: &[(usize, usize)],
+    losses: &mut Losses,
+    evidence: &mut Vec<Evidence>,
+) -> Result<Option<Vec<(usize, usize)>>, Error> {
+    let n = leaves.len();
+    let others = |i: usize, j: usize| (0..n).filter(move |x| *x != i && *x != j);
+    // An even number of s may be kept where one is lost, if the grid lies just above s.
+    if n % 2 == 0 || n < 5 {
+        return Ok(Some(pairs.to_vec()));
+    }
+    let dots = pairs.iter().flat_map(|(i, j)| {
+        let small: Vec<(Leaf, i32)> = others(*i, *j).map(|x| (leaves[x], 0)).collect();
+        [&[][..], &small].map(|small| triple(subject, scale, leaves[*i], leaves[*j], small))
+    });
+    let Some(dots) = dots.collect::<Option<Vec<Dot>>>() else { return Ok(None) };
+    let answers = subject.ask(&dots)?;
+    let mut open = Vec::new();
+    for (((i, j), dots), answers) in pairs.iter().zip(dots.chunks_exact(2)).zip(answers.chunks_exact(2)) {
+        let all = Number::new(i128::try_from(n - 2).unwrap_or(0), scale.small);
+        let values = subject.d_value(answers[0]).zip(subject.d_value(answers[1]));
+        let kept = match values.and_then(|(bare, value)| value - bare) {
+            Some(sum) if sum.is_zero() => false,
+            Some(sum) if sum == all => true,
+            _ => {
+                open.push((*i, *j));
+                continue;
+            }
+        };
+        others(*i, *j).for_each(|x| losses.set(*i, *j, x, !kept));
+        // The first and the last pair serve as evidence.
+        if evidence.is_empty() || (*i, *j) == (n - 2, n - 1) {
+            let sum = subject.d_value(answers[0]).and_then(|bare| bare.plus(all));
+            let rivals = [
+                ("every small value lost", Some(answers[0])),
+                ("every small value kept", sum.and_then(|sum| subject.d_bits(sum))),
+            ];
+            let rivals: Vec<(String, u64)> =
+                rivals.into_iter().filter_map(|(answer, d)| Some((answer.to_owned(), d?))).collect();
+            let about =
+                format!("M at {}, −M at {}, the same small value elsewhere", show(leaves[*i]), show(leaves[*j]));
+            evidence.push(subject.evidence(about, &dots[1], answers[1], &rivals));
+        }
+    }
+    Ok(Some(open))
 }
 
 /// Asks M at i, −M at j and the same small value everywhere else, for every pair, and counts how many survive.

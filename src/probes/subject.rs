@@ -9,7 +9,7 @@ use mxprobe_api::{
 
 use super::number::Number;
 use crate::{
-    dots::{Dot, elements, pack_from},
+    dots::{Dot, pack_from},
     findings::Evidence,
 };
 
@@ -338,13 +338,19 @@ impl<'a> Subject<'a> {
             return Ok(false);
         }
         let id = self.id();
-        let of = |format: Format, part: &dyn Fn(&Dot) -> &[u64]| elements(format, dots.iter().map(part));
-        let (a, b) = (of(id.a, &|dot| &dot.a), of(id.b, &|dot| &dot.b));
+        let (a, b) = (
+            Elements::from_slices(id.a, dots.iter().map(|dot| &dot.a[..])),
+            Elements::from_slices(id.b, dots.iter().map(|dot| &dot.b[..])),
+        );
         let c = Elements::from_bits(id.c, dots.iter().map(|dot| dot.c));
-        let scale = |part: &dyn Fn(&Dot) -> &[u64]| Some(of(id.block_scale()?.format, part));
-        let scale_a = scale(&|dot| dot.scales.as_ref().map_or(&[][..], |(a, _)| a));
-        let scale_b = scale(&|dot| dot.scales.as_ref().map_or(&[][..], |(_, b)| b));
-        let (scale_a, scale_b) = (scale_a.as_ref(), scale_b.as_ref());
+        let scales = id.block_scale().map(|scale| {
+            let pairs = || dots.iter().filter_map(|dot| dot.scales.as_ref());
+            (
+                Elements::from_slices(scale.format, pairs().map(|(a, _)| &a[..])),
+                Elements::from_slices(scale.format, pairs().map(|(_, b)| &b[..])),
+            )
+        });
+        let (scale_a, scale_b) = (scales.as_ref().map(|(a, _)| a), scales.as_ref().map(|(_, b)| b));
         let operands = DotOperands { count: dots.len(), a: &a, b: &b, c: &c, scale_a, scale_b };
         let Some(d) = mxprobe_api::dots(self.device, self.operation, &operands)? else { return Ok(false) };
         answers.extend(d.iter());

@@ -1,6 +1,6 @@
 //! The results that IEEE 754 specifies for a function in each mode, which answers are compared with.
 
-use std::cell::Cell;
+use std::{cell::Cell, cmp::Ordering};
 
 use dashu_int::{
     UBig,
@@ -124,11 +124,11 @@ fn once(format: Format, function: ScalarFunction, x: &[u64], mode: Mode) -> Resu
         ScalarFunction::TruncatedRemainder => return remainder(format, x[0], x[1], false, mode.results),
         _ => {}
     }
-    let bits = match format.name() {
-        "f16" => of::<Half>(function, x, mode.rounding),
-        "bf16" => of::<BFloat>(function, x, mode.rounding),
-        "f64" => of::<Double>(function, x, mode.rounding),
-        _ => of::<Single>(function, x, mode.rounding),
+    let bits = match (function, format.bits()) {
+        (ScalarFunction::Add, _) => add(format, x[0], x[1], mode.rounding),
+        (ScalarFunction::Subtract, _) => add(format, x[0], negated(format, x[1]), mode.rounding),
+        (ScalarFunction::Fma, ..=32) => fma(format, [x[0], x[1], x[2]], mode.rounding),
+        _ => of_library(format, function, x, mode.rounding),
     }?;
     if mode.results == Subnormals::Keep {
         return Ok(bits);
@@ -144,12 +144,19 @@ fn once(format: Format, function: ScalarFunction, x: &[u64], mode: Mode) -> Resu
     Ok(if is_subnormal(format, bits) { flushed(format, bits, mode.results) } else { bits })
 }
 
+fn of_library(format: Format, function: ScalarFunction, x: &[u64], rounding: Rounding) -> Result<u64, Other> {
+    match format.name() {
+        "f16" => of::<Half>(function, x, rounding),
+        "bf16" => of::<BFloat>(function, x, rounding),
+        "f64" => of::<Double>(function, x, rounding),
+        _ => of::<Single>(function, x, rounding),
+    }
+}
+
 fn of<F: Float>(function: ScalarFunction, x: &[u64], rounding: Rounding) -> Result<u64, Other> {
     let value = |at: usize| F::from_bits(x[at].into());
     let round = direction(rounding);
     let result = match function {
-        ScalarFunction::Add => value(0).add_r(value(1), round).value,
-        ScalarFunction::Subtract => value(0).sub_r(value(1), round).value,
         ScalarFunction::Divide => value(0).div_r(value(1), round).value,
         ScalarFunction::Fma => value(0).mul_add_r(value(1), value(2), round).value,
         ScalarFunction::Reciprocal => {
@@ -200,6 +207,92 @@ fn multiply(format: Format, x: u64, y: u64, mode: Mode) -> Result<u64, Other> {
     }
 }
 
+/// A finite value other than zero.
+#[derive(Clone, Copy)]
+struct Term {
+    negative: bool,
+    magnitude: u128,
+    /// The power of two of the magnitude's lowest bit.
+    lowest: i32,
+}
+
+/// A sum, rounded once.
+fn add(format: Format, x: u64, y: u64, rounding: Rounding) -> Result<u64, Other> {
+    match (format.decode(x), format.decode(y)) {
+        (Decoded::Nan { .. }, _) | (_, Decoded::Nan { .. }) => Err(Other::Nan),
+        (Decoded::Infinity { negative: left }, Decoded::Infinity { negative: right }) if left != right => {
+            Err(Other::Nan)
+        }
+        (Decoded::Infinity { .. }, _) => Ok(x),
+        (_, Decoded::Infinity { .. }) => Ok(y),
+        (Decoded::Zero { negative: left }, Decoded::Zero { negative: right }) => {
+            Ok(zero_sum(format, left, right, rounding))
+        }
+        (Decoded::Zero { .. }, _) => Ok(y),
+        (_, Decoded::Zero { .. }) => Ok(x),
+        (left, right) => Ok(sum(format, term(format, left)?, term(format, right)?, rounding)),
+    }
+}
+
+/// x·y + z, rounded once, of a format with significands of at most 24 bits.
+fn fma(format: Format, [x, y, z]: [u64; 3], rounding: Rounding) -> Result<u64, Other> {
+    let negative = (x ^ y) & sign_of(format) != 0;
+    match (format.decode(x), format.decode(y), format.decode(z)) {
+        (Decoded::Nan { .. }, _, _) | (_, Decoded::Nan { .. }, _) | (_, _, Decoded::Nan { .. }) => Err(Other::Nan),
+        (Decoded::Infinity { .. }, Decoded::Zero { .. }, _) | (Decoded::Zero { .. }, Decoded::Infinity { .. }, _) => {
+            Err(Other::Nan)
+        }
+        (Decoded::Infinity { .. }, _, other) | (_, Decoded::Infinity { .. }, other) => match other {
+            Decoded::Infinity { negative: of_z } if of_z != negative => Err(Other::Nan),
+            _ => format.infinity(negative).ok_or(Other::Open),
+        },
+        (_, _, Decoded::Infinity { .. }) => Ok(z),
+        (Decoded::Zero { .. }, _, other) | (_, Decoded::Zero { .. }, other) => match other {
+            Decoded::Zero { negative: of_z } => Ok(zero_sum(format, negative, of_z, rounding)),
+            _ => Ok(z),
+        },
+        (left, right, other) => {
+            let (left, right) = (term(format, left)?, term(format, right)?);
+            let (magnitude, lowest) = (left.magnitude * right.magnitude, left.lowest + right.lowest);
+            match other {
+                Decoded::Zero { .. } => Ok(encode(format, negative, magnitude, lowest, rounding, Subnormals::Keep)),
+                _ => Ok(sum(format, Term { negative, magnitude, lowest }, term(format, other)?, rounding)),
+            }
+        }
+    }
+}
+
+fn term(format: Format, decoded: Decoded) -> Result<Term, Other> {
+    let Decoded::Finite { negative, significand, exponent } = decoded else { return Err(Other::Open) };
+    let lowest = exponent - format.fraction_bits().cast_signed();
+    Ok(Term { negative, magnitude: significand.into(), lowest })
+}
+
+/// The sum of two zeros, or of two opposite values if the signs differ.
+fn zero_sum(format: Format, left: bool, right: bool, rounding: Rounding) -> u64 {
+    let negative = if left == right { left } else { rounding == Rounding::Down };
+    if negative { format.negative_zero().unwrap_or(0) } else { 0 }
+}
+
+/// The sum of two terms of at most 53 bits, rounded once. What lies far below the higher term counts as one bit: it
+/// decides only between a value and its neighbour.
+fn sum(format: Format, x: Term, y: Term, rounding: Rounding) -> u64 {
+    let (high, low) = if x.lowest >= y.lowest { (x, y) } else { (y, x) };
+    // A magnitude of at most 53 bits and its carry have room above these.
+    let room = (high.lowest - low.lowest).min(72);
+    let grid = high.lowest - room;
+    let below = (grid - low.lowest).min(127).cast_unsigned();
+    let rest = low.magnitude & ((1 << below) - 1);
+    let (left, right) = (high.magnitude << room, low.magnitude >> below | u128::from(rest != 0));
+    let (negative, magnitude) = match left.cmp(&right) {
+        _ if high.negative == low.negative => (high.negative, left + right),
+        Ordering::Greater => (high.negative, left - right),
+        Ordering::Less => (low.negative, right - left),
+        Ordering::Equal => return zero_sum(format, false, true, rounding),
+    };
+    encode(format, negative, magnitude, grid, rounding, Subnormals::Keep)
+}
+
 /// x − n·y, where n is x/y rounded to `nearest`, ties to even, or toward zero.
 fn remainder(format: Format, x: u64, y: u64, nearest: bool, results: Subnormals) -> Result<u64, Other> {
     match (format.decode(x), format.decode(y)) {
@@ -236,6 +329,11 @@ fn remainder(format: Format, x: u64, y: u64, nearest: bool, results: Subnormals)
 
 fn sign_of(format: Format) -> u64 {
     if format.as_float().is_some_and(FloatEncoding::is_signed) { 1 << (format.bits() - 1) } else { 0 }
+}
+
+/// The value with the other sign.
+fn negated(format: Format, bits: u64) -> u64 {
+    bits ^ sign_of(format)
 }
 
 fn flushed(format: Format, bits: u64, results: Subnormals) -> u64 {
@@ -474,6 +572,55 @@ mod tests {
         let (x, y) = (F::from_bits(x.into()), F::from_bits(y.into()));
         let result = if nearest { x.ieee_rem(y) } else { x.c_fmod(y) }.value;
         if result.is_nan() { Err(Other::Nan) } else { u64::try_from(result.to_bits()).map_err(|_| Other::Open) }
+    }
+
+    /// Sums, differences and fused multiply-adds of `rustc_apfloat`.
+    fn of_sums<F: Float>(function: ScalarFunction, x: &[u64], rounding: Rounding) -> Result<u64, Other> {
+        let [a, b, c] = [0, 1, 2].map(|at| F::from_bits(x[at].into()));
+        let result = match function {
+            ScalarFunction::Add => a.add_r(b, direction(rounding)),
+            ScalarFunction::Subtract => a.sub_r(b, direction(rounding)),
+            _ => a.mul_add_r(b, c, direction(rounding)),
+        };
+        let bits = u64::try_from(result.value.to_bits()).map_err(|_| Other::Open);
+        if result.value.is_nan() { Err(Other::Nan) } else { bits }
+    }
+
+    #[test]
+    fn sums_are_those_of_another_implementation() {
+        let mut random = Random(1);
+        for format in [Format::F16, Format::BF16, Format::F32, Format::F64] {
+            let other = match format.name() {
+                "f16" => of_sums::<Half>,
+                "bf16" => of_sums::<BFloat>,
+                "f64" => of_sums::<Double>,
+                _ => of_sums::<Single>,
+            };
+            let special = [0, format.infinity(false).unwrap(), 1, 1 << format.fraction_bits(), format.largest(false)];
+            for _ in 0..20_000 {
+                let mut x = [(); 3].map(|()| random.bits() & format.mask());
+                let at = random.below(3);
+                // Special values, near each other in size or in bits, equal and opposite, subnormals.
+                match random.below(8) {
+                    0 => x[at] = special[random.below(5)] | x[at] & sign_of(format),
+                    1 => x = x.map(|bits| special[(bits % 5) as usize] | bits & sign_of(format)),
+                    2 => x[1] = x[0] ^ (random.bits() & 3) ^ sign_of(format),
+                    3 => x[2] = x[0] ^ (random.bits() & 3),
+                    4 => x[at] &= sign_of(format) | format.mask() >> 6,
+                    5 => x[1] = x[0] ^ (random.bits() & ((16 << format.fraction_bits()) - 1)),
+                    // A product about as large as the third operand.
+                    6 => x[1] = encode(format, false, 1, 0, Rounding::NearestEven, Subnormals::Keep),
+                    _ => {}
+                }
+                for (_, rounding) in ROUNDINGS {
+                    for function in [ScalarFunction::Add, ScalarFunction::Subtract, ScalarFunction::Fma] {
+                        let mode = Mode { rounding, daz: false, results: Subnormals::Keep };
+                        let found = once(format, function, &x, mode);
+                        assert_eq!(found, other(function, &x, rounding), "{function} {format} {x:x?} {rounding:?}");
+                    }
+                }
+            }
+        }
     }
 
     #[test]

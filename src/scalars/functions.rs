@@ -266,6 +266,9 @@ fn explained(subject: &Subject<'_>, calls: &Calls, reading: (Mode, Steps), expla
     Finding::measured(&probe(function), value, statement).with(evidence(subject, calls, reading, explain))
 }
 
+/// The most calls of which one becomes evidence.
+const TRIED: usize = 40;
+
 /// The paper's example, and a call for which the other readings give different bits.
 fn evidence(subject: &Subject<'_>, calls: &Calls, reading: (Mode, Steps), explain: &[(Mode, Steps)]) -> Vec<Evidence> {
     let mut others = likely(calls.function, calls.format, Registers::of(subject));
@@ -310,7 +313,7 @@ fn evidence(subject: &Subject<'_>, calls: &Calls, reading: (Mode, Steps), explai
         let about = format!("the example of NVIDIA's Precision & Performance, {figure}");
         shown.push(subject.evidence(about, calls.function, &calls.operands[0], calls.results[0], &rivals(0)));
     }
-    let some = (0..calls.operands.len()).step_by(calls.operands.len() / 150 + 1);
+    let some = (0..calls.operands.len()).step_by(calls.operands.len() / TRIED + 1);
     let telling = some.max_by_key(|at| {
         let found = differing(*at);
         let near = found.iter().filter(|(reading, _)| far(reading) < 2).count();

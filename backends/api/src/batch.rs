@@ -26,6 +26,32 @@ impl Elements {
         elements
     }
 
+    /// Creates elements from their bits in slices, one after another; bits above the format's width are dropped.
+    ///
+    /// ```
+    /// use mxprobe_api::{Elements, Format};
+    ///
+    /// let whole = Elements::from_bits(Format::E4M3, [1, 2, 0x103]);
+    /// assert_eq!(Elements::from_slices(Format::E4M3, [&[1, 2][..], &[], &[3]]), whole);
+    /// ```
+    #[must_use]
+    pub fn from_slices<'a>(format: Format, slices: impl IntoIterator<Item = &'a [u64]>) -> Self {
+        let mut elements = Self { format, bytes: Vec::new() };
+        slices.into_iter().for_each(|bits| elements.extend_from_slice(bits));
+        elements
+    }
+
+    /// Appends elements; bits above the format's width are dropped.
+    pub fn extend_from_slice(&mut self, bits: &[u64]) {
+        let (bytes, mask) = (&mut self.bytes, self.format.mask());
+        match self.format.storage_bytes() {
+            1 => append::<1>(bytes, bits, mask),
+            2 => append::<2>(bytes, bits, mask),
+            4 => append::<4>(bytes, bits, mask),
+            _ => append::<8>(bytes, bits, mask),
+        }
+    }
+
     /// Creates elements from their storage bytes.
     ///
     /// # Errors
@@ -117,6 +143,15 @@ impl Elements {
     /// Iterates over the bits of every element in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = u64> + '_ {
         (0..self.len()).map(|index| self.get(index))
+    }
+}
+
+/// Appends the low `SIZE` bytes of each word under a mask.
+fn append<const SIZE: usize>(bytes: &mut Vec<u8>, bits: &[u64], mask: u64) {
+    let start = bytes.len();
+    bytes.resize(start + bits.len() * SIZE, 0);
+    for (slot, bits) in bytes[start..].as_chunks_mut::<SIZE>().0.iter_mut().zip(bits) {
+        slot.copy_from_slice(&(bits & mask).to_le_bytes()[..SIZE]);
     }
 }
 

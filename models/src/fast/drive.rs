@@ -186,7 +186,7 @@ pub(super) fn matrices<K: Kernel, E: OneByOne>(
 ) -> Elements {
     let id = evaluator.id();
     let (m, n) = (matrices.m, matrices.n);
-    let d = Elements::zeros(id.d, m * n);
+    let mut d = Elements::zeros(id.d, m * n);
     if m * n == 0 {
         return d;
     }
@@ -211,6 +211,15 @@ pub(super) fn matrices<K: Kernel, E: OneByOne>(
         None => Vec::new(),
     };
     let (across, down) = (n.div_ceil(columns), m.div_ceil(rows));
+    if let (Some(kernel), 1) = (kernel, threads) {
+        // One band of rows, written where it belongs.
+        let mut bench: Bench<K, E::Room> = Bench::default();
+        for first in (0..n).step_by(columns) {
+            let place = Place { first_row: 0, rows, first, panel: columns, stride: n, offset: first };
+            one_panel(evaluator, kernel, &view, &packed[0], &place, d.bytes_mut(), &mut bench);
+        }
+        return d;
+    }
     let d = Mutex::new(d);
     in_threads(across * down, threads, |piece, bench: &mut Bench<K, E::Room>| {
         let (band, first) = (piece / across, piece % across * columns);

@@ -97,15 +97,14 @@ impl Sample {
     /// If the number of products or scales differs from the operation's.
     pub fn push(&mut self, dot: Dot<'_>) {
         assert!(dot.a.len() == self.k && dot.b.len() == self.k, "k is {}", self.k);
-        let (of_a, of_b) = (self.of_a, self.of_b);
-        self.a.extend(dot.a.iter().map(|bits| of_a.read(*bits)));
-        self.b.extend(dot.b.iter().map(|bits| of_b.read(*bits)));
+        self.of_a.read_all(dot.a, &mut self.a);
+        self.of_b.read_all(dot.b, &mut self.b);
         self.multiply_last();
         self.c.push(self.of_c.read(dot.c));
         if let (Some(reader), Some((of_a, of_b))) = (self.of_scales, dot.scales) {
             assert!(of_a.len() == self.scale_blocks && of_b.len() == self.scale_blocks, "{} scales", self.scale_blocks);
-            self.scale_a.extend(of_a.iter().map(|bits| reader.read(*bits)));
-            self.scale_b.extend(of_b.iter().map(|bits| reader.read(*bits)));
+            reader.read_all(of_a, &mut self.scale_a);
+            reader.read_all(of_b, &mut self.scale_b);
         }
     }
 

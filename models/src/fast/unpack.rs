@@ -1,5 +1,7 @@
 //! Operands unpacked once, so that dots need not decode bit fields.
 
+use std::sync::OnceLock;
+
 use mxprobe_api::{Decoded, Elements, FloatEncoding, Format, Specials};
 
 /// The sign bit of [`Unpacked::kind`].
@@ -38,12 +40,17 @@ pub(super) fn kind_of_product(a: u32, b: u32) -> u32 {
     (a | b) & !NEGATIVE | (a ^ b) & NEGATIVE
 }
 
+/// The elements that codes of one byte stand for.
+type Codes = [Unpacked; 256];
+
 /// How elements of one operand are read: the format, and whether subnormals are zeros.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reader {
     pub format: Format,
     /// The format's encoding, if it is a floating format whose significands have a leading one.
     usual: Option<FloatEncoding>,
+    /// The first exponent field whose codes are looked at one by one: the highest, if it has NaN or infinities.
+    unusual: u64,
     flush: bool,
     to_positive: bool,
 }
@@ -51,10 +58,14 @@ pub(super) struct Reader {
 impl Reader {
     pub(super) fn new(format: Format, flush: bool, to_positive: bool) -> Self {
         let usual = format.as_float().filter(|float| float.specials != Specials::PowerOfTwo);
-        Self { format, usual, flush: flush && !format.is_integer(), to_positive }
+        let unusual = usual.map_or(0, |float| match float.specials {
+            Specials::None | Specials::NegativeZeroNan => 1 << float.exponent_bits,
+            _ => (1 << float.exponent_bits) - 1,
+        });
+        Self { format, usual, unusual, flush: flush && !format.is_integer(), to_positive }
     }
 
-    /// Reads an element. Most are normal or +0, which the fast path covers.
+    /// Reads an element. Most are finite or +0, which the fast path covers; the code of −0 may be that of NaN.
     #[inline]
     #[allow(clippy::cast_possible_truncation)]
     pub(super) fn read(self, bits: u64) -> Unpacked {
@@ -64,14 +75,16 @@ impl Reader {
         }
         let read = bits >> float.unread_bits;
         let field = read >> float.fraction_bits & ((1 << float.exponent_bits) - 1);
-        if field == 0 || field + 1 == 1 << float.exponent_bits {
+        let fraction = read & ((1 << float.fraction_bits) - 1);
+        let is_subnormal = field == 0;
+        if field >= self.unusual || is_subnormal && (self.flush || fraction == 0) {
             return Unpacked::in_two(self.read_in_two(bits));
         }
         let negative = float.is_signed() && read >> (float.exponent_bits + float.fraction_bits) & 1 == 1;
         Unpacked {
-            significand: read & ((1 << float.fraction_bits) - 1) | 1 << float.fraction_bits,
+            significand: fraction | u64::from(!is_subnormal) << float.fraction_bits,
             // Exponent fields have at most 11 bits.
-            exponent: (field as u32).cast_signed() - float.bias,
+            exponent: (field as u32 | u32::from(is_subnormal)).cast_signed() - float.bias,
             kind: if negative { NEGATIVE } else { 0 },
         }
     }
@@ -130,12 +143,35 @@ impl Reader {
 
     /// Reads `count` elements from `start` on.
     pub(super) fn append(self, from: &Elements, start: usize, count: usize, into: &mut Vec<Unpacked>) {
+        if let Some(codes) = self.codes() {
+            let elements = &from.bytes()[start..start + count];
+            return into.extend(elements.iter().map(|code| codes[usize::from(*code)]));
+        }
         match from.format().storage_bytes() {
-            1 => self.append_sized::<1>(from, start, count, into),
             2 => self.append_sized::<2>(from, start, count, into),
             4 => self.append_sized::<4>(from, start, count, into),
             _ => self.append_sized::<8>(from, start, count, into),
         }
+    }
+
+    /// Reads elements in order.
+    pub(super) fn read_all(self, bits: &[u64], into: &mut Vec<Unpacked>) {
+        match self.codes() {
+            Some(codes) => into.extend(bits.iter().map(|bits| codes[usize::from(bits.to_le_bytes()[0])])),
+            None => into.extend(bits.iter().map(|bits| self.read(*bits))),
+        }
+    }
+
+    /// Every code, if an element takes one byte.
+    fn codes(self) -> Option<&'static Codes> {
+        static KNOWN: [OnceLock<Box<Codes>>; 3 * Format::ALL.len()] = [const { OnceLock::new() }; _];
+        if self.format.storage_bytes() > 1 {
+            return None;
+        }
+        let format = Format::ALL.iter().position(|format| *format == self.format)?;
+        let rule = usize::from(self.flush) + usize::from(self.flush && self.to_positive);
+        let read = || Box::new(std::array::from_fn(|code| self.read(code as u64)));
+        Some(KNOWN[3 * format + rule].get_or_init(read))
     }
 
     fn append_sized<const SIZE: usize>(self, from: &Elements, start: usize, count: usize, into: &mut Vec<Unpacked>) {
@@ -168,6 +204,24 @@ mod tests {
                 // The sign of a scale is not read.
                 let wanted = if format == Format::UE4M3 { bits & 0x7f } else { bits };
                 assert_eq!(written, wanted, "{}", format.hex(bits));
+            }
+        }
+    }
+
+    #[test]
+    fn every_way_to_read_gives_what_decoding_gives() {
+        let parts = |element: Unpacked| (element.significand, element.exponent, element.kind);
+        for format in Format::ALL.into_iter().filter(|format| format.bits() <= 16) {
+            for (flush, to_positive) in [(false, false), (true, false), (true, true)] {
+                let reader = Reader::new(format, flush, to_positive);
+                for bits in 0..=format.mask() {
+                    let mut all = Vec::new();
+                    reader.read_all(&[bits], &mut all);
+                    reader.append(&Elements::from_bits(format, [bits]), 0, 1, &mut all);
+                    all.push(reader.read(bits));
+                    let decoded = parts(reader.read_any(bits));
+                    assert!(all.iter().all(|element| parts(*element) == decoded), "{}", format.hex(bits));
+                }
             }
         }
     }

@@ -200,7 +200,7 @@ impl Opened {
 /// Computes all dots in one call, if the device has a faster way for single dots than whole tiles.
 fn together(device: &dyn Device, operation: &Operation, dots: &Dots) -> Result<Option<Elements>, Error> {
     let id = &operation.id;
-    let elements = |format, bits: &[u64]| crate::dots::elements(format, [bits]);
+    let elements = |format, bits: &[u64]| Elements::from_slices(format, [bits]);
     let (a, b, c) = (elements(id.a, &dots.a), elements(id.b, &dots.b), elements(id.c, &dots.c));
     let scales =
         id.block_scale().map(|scale| (elements(scale.format, &dots.scale_a), elements(scale.format, &dots.scale_b)));
