@@ -88,7 +88,8 @@ pub(crate) struct Document {
 
 impl Document {
     pub(crate) fn parse(file: &str, text: &str) -> Result<Self, Error> {
-        let line_of = |offset: usize| text[..offset.min(text.len())].matches('\n').count() + 1;
+        let ends: Vec<usize> = (0..text.len()).filter(|at| text.as_bytes()[*at] == b'\n').collect();
+        let line_of = |offset: usize| ends.partition_point(|end| *end < offset) + 1;
         let table = DeTable::parse(text).map_err(|error| {
             let line = line_of(error.span().map_or(0, |span| span.start));
             Error::invalid(format!("{file}:{line}: {}", error.message().replace('\n', ", ")))
