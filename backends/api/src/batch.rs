@@ -114,9 +114,35 @@ impl Elements {
         self.bytes.extend_from_slice(&bits[..size]);
     }
 
+    /// Appends many elements; bits above the format's width are dropped.
+    pub fn extend_from_bits(&mut self, bits: &[u64]) {
+        let mask = self.format.mask();
+        match self.format.storage_bytes() {
+            1 => extend::<1>(&mut self.bytes, bits, mask),
+            2 => extend::<2>(&mut self.bytes, bits, mask),
+            4 => extend::<4>(&mut self.bytes, bits, mask),
+            _ => extend::<8>(&mut self.bytes, bits, mask),
+        }
+    }
+
+    /// Returns the bits of every element in order.
+    #[must_use]
+    pub fn to_bits(&self) -> Vec<u64> {
+        self.iter().collect()
+    }
+
     /// Iterates over the bits of every element in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = u64> + '_ {
         (0..self.len()).map(|index| self.get(index))
+    }
+}
+
+/// Appends the low `SIZE` bytes of each word under a mask.
+fn extend<const SIZE: usize>(bytes: &mut Vec<u8>, bits: &[u64], mask: u64) {
+    let start = bytes.len();
+    bytes.resize(start + bits.len() * SIZE, 0);
+    for (slot, bits) in bytes[start..].as_chunks_mut::<SIZE>().0.iter_mut().zip(bits) {
+        slot.copy_from_slice(&(bits & mask).to_le_bytes()[..SIZE]);
     }
 }
 

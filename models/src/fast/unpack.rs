@@ -38,6 +38,50 @@ pub(super) fn kind_of_product(a: u32, b: u32) -> u32 {
     (a | b) & !NEGATIVE | (a ^ b) & NEGATIVE
 }
 
+/// How the normal values of a format are read, and +0: most elements are one of these.
+#[derive(Clone, Copy)]
+struct Normal {
+    unread_bits: u32,
+    fraction_bits: u32,
+    /// The highest exponent field, which is left to others.
+    last_field: u64,
+    bias: i32,
+    sign_bit: u32,
+    sign_mask: u64,
+}
+
+impl Normal {
+    #[inline]
+    fn of(float: FloatEncoding) -> Self {
+        Self {
+            unread_bits: float.unread_bits,
+            fraction_bits: float.fraction_bits,
+            last_field: (1 << float.exponent_bits) - 1,
+            bias: float.bias,
+            sign_bit: float.exponent_bits + float.fraction_bits,
+            sign_mask: u64::from(float.is_signed()),
+        }
+    }
+
+    /// Reads an element; `None` if it is another one.
+    #[inline(always)]
+    #[allow(clippy::cast_possible_truncation)]
+    fn read(&self, bits: u64) -> Option<Unpacked> {
+        let read = bits >> self.unread_bits;
+        let field = read >> self.fraction_bits & self.last_field;
+        if field == 0 || field == self.last_field {
+            return (bits == 0).then_some(Unpacked { significand: 0, exponent: 0, kind: ZERO });
+        }
+        let one = 1 << self.fraction_bits;
+        Some(Unpacked {
+            significand: read & (one - 1) | one,
+            // Exponent fields have at most 11 bits.
+            exponent: (field as u32).cast_signed() - self.bias,
+            kind: (read >> self.sign_bit & self.sign_mask) as u32 * NEGATIVE,
+        })
+    }
+}
+
 /// How elements of one operand are read: the format, and whether subnormals are zeros.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reader {
@@ -54,26 +98,11 @@ impl Reader {
         Self { format, usual, flush: flush && !format.is_integer(), to_positive }
     }
 
-    /// Reads an element. Most are normal or +0, which the fast path covers.
+    /// Reads an element.
     #[inline]
-    #[allow(clippy::cast_possible_truncation)]
     pub(super) fn read(self, bits: u64) -> Unpacked {
-        let Some(float) = self.usual else { return Unpacked::in_two(self.read_in_two(bits)) };
-        if bits == 0 {
-            return Unpacked { significand: 0, exponent: 0, kind: ZERO };
-        }
-        let read = bits >> float.unread_bits;
-        let field = read >> float.fraction_bits & ((1 << float.exponent_bits) - 1);
-        if field == 0 || field + 1 == 1 << float.exponent_bits {
-            return Unpacked::in_two(self.read_in_two(bits));
-        }
-        let negative = float.is_signed() && read >> (float.exponent_bits + float.fraction_bits) & 1 == 1;
-        Unpacked {
-            significand: read & ((1 << float.fraction_bits) - 1) | 1 << float.fraction_bits,
-            // Exponent fields have at most 11 bits.
-            exponent: (field as u32).cast_signed() - float.bias,
-            kind: if negative { NEGATIVE } else { 0 },
-        }
+        let normal = self.usual.and_then(|float| Normal::of(float).read(bits));
+        normal.unwrap_or_else(|| Unpacked::in_two(self.read_in_two(bits)))
     }
 
     /// Returns two words, which travel in registers: fields written to memory one by one are slow to read back as a
@@ -140,11 +169,19 @@ impl Reader {
 
     fn append_sized<const SIZE: usize>(self, from: &Elements, start: usize, count: usize, into: &mut Vec<Unpacked>) {
         let elements = &from.bytes().as_chunks::<SIZE>().0[start..start + count];
-        into.extend(elements.iter().map(|bytes| {
+        let reader = &self;
+        let bits = |bytes: &[u8; SIZE]| {
             let mut bits = [0; 8];
             bits[..SIZE].copy_from_slice(bytes);
-            self.read(u64::from_le_bytes(bits))
-        }));
+            u64::from_le_bytes(bits)
+        };
+        match self.usual.map(Normal::of) {
+            Some(normal) => into.extend(elements.iter().map(|bytes| {
+                let bits = bits(bytes);
+                normal.read(bits).unwrap_or_else(|| Unpacked::in_two(reader.read_in_two(bits)))
+            })),
+            None => into.extend(elements.iter().map(|bytes| reader.read(bits(bytes)))),
+        }
     }
 
     /// Reads the elements at `start + i·stride` for each `i` below `len`.
