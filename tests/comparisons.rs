@@ -68,7 +68,7 @@ fn what_failed_on_one_side_differs_and_what_was_not_asked_is_open() {
     let ended = |outcome: Outcome| {
         changed(&base, "rounding.result", |finding| {
             (finding.outcome, finding.value, finding.reason) = (outcome, None, Some("a reason".into()));
-            finding.evidence.clear();
+            finding.evidence = Vec::new().into();
         })
     };
     for (outcome, wanted) in [
@@ -88,7 +88,11 @@ fn what_failed_on_one_side_differs_and_what_was_not_asked_is_open() {
 #[test]
 fn a_bit_of_evidence_that_differs_is_found_although_every_answer_agrees() {
     let base = report("a100.json");
-    let other = changed(&base, "alignment.fraction_bits", |finding| finding.evidence[0].d = "0x00000001".into());
+    let other = changed(&base, "alignment.fraction_bits", |finding| {
+        let mut evidence = finding.evidence.to_vec();
+        evidence[0].d = "0x00000001".into();
+        finding.evidence = evidence.into();
+    });
     let comparison = sides(&[&base, &other, &base]);
     assert!(comparison.differ);
     let found = &comparison.matches[0];

@@ -34,6 +34,7 @@ mod explain;
 mod fast;
 mod gemm;
 mod library;
+pub mod many;
 mod model;
 mod named;
 mod parameters;

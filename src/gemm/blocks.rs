@@ -1,10 +1,11 @@
 //! Words of an operation with block scales: in each word, every block of k has its own scale.
 
 use mxprobe_api::{BlockScale, Decoded, Elements, Format, Rounding};
+use mxprobe_models::many::{exponent, round};
 
 use super::{
     Matrix,
-    words::{Rounded, exponent, round, scaled},
+    words::{Rounded, scaled},
 };
 
 /// Splits a matrix into words with scales: word i is scale·fl(rest / scale), and the rest is the remainder after the

@@ -7,8 +7,6 @@
 mod accumulation;
 mod blocks;
 mod bound;
-mod decode;
-mod grid;
 mod growth;
 mod multiply;
 mod parts;
@@ -18,7 +16,6 @@ mod reference;
 mod smallest_block;
 mod theory;
 mod unit;
-mod values;
 mod words;
 mod yardstick;
 
@@ -27,7 +24,9 @@ pub(crate) use growth::single;
 pub use growth::{
     Bounds, Cause, Curve, Drawn, Experiment, Fit, Fits, Growth, Interval, Point, Step, Variant, grow, merge,
 };
+pub(crate) use multiply::multiply_words;
 pub use multiply::{Algorithm, Method, Product, Products, multiply};
+pub(crate) use parts::parts_of_words;
 pub use parts::{Parts, parts};
 pub use plot::chart;
 pub use random::Uniform;
@@ -35,11 +34,13 @@ pub use reference::{Errors, errors};
 pub use smallest_block::{BlockError, BlockErrors, Draw, block_errors};
 pub use theory::{Published, Theory};
 pub use unit::Unit;
-pub use values::value;
 pub use words::{Rounded, Scaling, Split, words};
 pub use yardstick::{Race, Way, Yardstick, compare};
 
+pub use mxprobe_models::many::value;
+
 use mxprobe_api::{Elements, Error, Format};
+use mxprobe_models::many::{decode, nan_bits};
 
 /// A matrix of values, row-major.
 #[derive(Clone, Debug, PartialEq)]
@@ -74,14 +75,14 @@ impl Matrix {
     #[must_use]
     pub fn of(rows: usize, columns: usize, bits: &Elements) -> Self {
         let mut values = Vec::new();
-        decode::decode(bits.format(), bits.bytes(), &mut values);
+        decode(bits.format(), bits.bytes(), &mut values);
         Self { rows, columns, values }
     }
 
     /// Appends the values of elements, each in the fewest whole bytes that hold its format, little-endian. Ignores bits
     /// above the format's width, and a partial element at the end.
     pub fn decode(format: Format, bytes: &[u8], into: &mut Vec<f64>) {
-        decode::decode(format, bytes, into);
+        decode(format, bytes, into);
     }
 
     /// The bits of values that a format holds exactly.
@@ -92,7 +93,7 @@ impl Matrix {
     pub fn exactly(&self, format: Format, name: &str) -> Result<Elements, Error> {
         let mut bits = Elements::from_bits(format, []);
         for (at, value) in self.values.iter().enumerate() {
-            let element = if value.is_nan() { values::nan_bits(format, *value) } else { format.from_f64(*value) };
+            let element = if value.is_nan() { nan_bits(format, *value) } else { format.from_f64(*value) };
             let back = format.to_f64(element);
             if back.to_bits() != value.to_bits() && !(back.is_nan() && value.is_nan()) {
                 return Err(Error::invalid(format!(

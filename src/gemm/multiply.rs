@@ -85,6 +85,17 @@ pub fn multiply(
     c: Option<&Matrix>,
     algorithm: &Algorithm,
 ) -> Result<Product, Error> {
+    multiply_words(unit, a, b, c, algorithm).map(|(product, _)| product)
+}
+
+/// Like [`multiply`]; also returns the words of A and of B.
+pub(crate) fn multiply_words(
+    unit: &Unit,
+    a: &Matrix,
+    b: &Matrix,
+    c: Option<&Matrix>,
+    algorithm: &Algorithm,
+) -> Result<(Product, [Rounded; 2]), Error> {
     let lengths = check(unit, a, b, c, algorithm)?;
     let id = unit.id();
     let split = match algorithm.method {
@@ -96,7 +107,8 @@ pub fn multiply(
         Some(c) => c.exactly(id.c, "C")?,
         None => Elements::zeros(id.c, lengths.m * lengths.n),
     };
-    join(unit, lengths, (&of_a, &of_b), start, &Algorithm { split, ..*algorithm })
+    let product = join(unit, lengths, (&of_a, &of_b), start, &Algorithm { split, ..*algorithm })?;
+    Ok((product, [of_a, of_b]))
 }
 
 /// Splits A (`of_a`) or B into the words of an operation.

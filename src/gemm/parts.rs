@@ -1,9 +1,12 @@
 //! The parts of a product's error: from the words, from the products of words that are left out, and from the unit.
 
+use std::borrow::Cow;
+
 use mxprobe_api::{BlockScale, Elements, Error, Format, Rounding};
+use mxprobe_models::many::decode;
 
 use super::{
-    Algorithm, Errors, Matrix, Method, Products, Rounded, Scaling, Split, Unit, decode,
+    Algorithm, Errors, Matrix, Method, Products, Rounded, Scaling, Split, Unit,
     multiply::{OOTOMO_LIFT, words_of},
     reference::Reference,
     words::{scaled, words},
@@ -41,9 +44,24 @@ pub fn parts(unit: &Unit, a: &Matrix, b: &Matrix, algorithm: &Algorithm, d: &Ele
         )));
     }
     let id = unit.id();
-    let lift_bits = if algorithm.method == Method::Ootomo { OOTOMO_LIFT } else { algorithm.split.lift_bits };
-    let split = Split { lift_bits, ..algorithm.split };
-    let (of_a, of_b) = (words_of(a, id, &split, true), words_of(b, id, &split, false));
+    let split = Split { lift_bits: lift_bits(algorithm), ..algorithm.split };
+    let words = [words_of(a, id, &split, true), words_of(b, id, &split, false)];
+    Ok(parts_of_words(unit, (a, b), &words, algorithm, d))
+}
+
+fn lift_bits(algorithm: &Algorithm) -> i32 {
+    if algorithm.method == Method::Ootomo { OOTOMO_LIFT } else { algorithm.split.lift_bits }
+}
+
+/// Like [`parts`], from the words of A and of B.
+pub(crate) fn parts_of_words(
+    unit: &Unit,
+    (a, b): (&Matrix, &Matrix),
+    [of_a, of_b]: &[Rounded; 2],
+    algorithm: &Algorithm,
+    d: &Elements,
+) -> Parts {
+    let (split, lift_bits, scale) = (&algorithm.split, lift_bits(algorithm), unit.id().block_scale());
     let exact = Reference::new(a, b);
     let inexact =
         of_a.inexact.last().is_some_and(|count| *count > 0) || of_b.inexact.last().is_some_and(|count| *count > 0);
@@ -51,17 +69,17 @@ pub fn parts(unit: &Unit, a: &Matrix, b: &Matrix, algorithm: &Algorithm, d: &Ele
         && algorithm.method != Method::Markidis
         && (algorithm.method == Method::Ootomo || algorithm.products == Products::Significant);
     let of = |matrix: &Matrix, of: &Rounded, by_rows| {
-        values_of_words(of, (matrix.rows, matrix.columns), by_rows, (lift_bits, id.block_scale()))
+        values_of_words(of, (matrix.rows, matrix.columns), by_rows, (lift_bits, scale))
     };
-    let (in_a, in_b) = (of(a, &of_a, true), of(b, &of_b, false));
+    let (in_a, in_b) = if inexact || leaves_out { (of(a, of_a, true), of(b, of_b, false)) } else { Default::default() };
     let rounded = if inexact { Reference::new(&sum(&in_a), &sum(&in_b)) } else { exact.clone() };
     let given = if leaves_out { significant(&in_a, &in_b) } else { rounded.clone() };
-    Ok(Parts {
+    Parts {
         total: exact.errors(d),
         inputs: exact.errors_of(&rounded, &exact),
         left_out: exact.errors_of(&given, &rounded),
         unit: exact.errors_against(d, &given),
-    })
+    }
 }
 
 /// Σ Aᵢ·Bⱼ over i + j ≤ p + 1, as one product: A₁ | … | Aₚ times the sums of the first p, …, 1 words of B.
@@ -73,14 +91,15 @@ fn significant(a: &[Matrix], b: &[Matrix]) -> Reference {
             left.values[row * p * k + word * k..][..*k].copy_from_slice(&matrix.values[row * k..][..*k]);
         }
     }
-    let values = (0..p).flat_map(|word| sum(&b[..p - word]).values).collect();
+    let values = (0..p).flat_map(|word| sum(&b[..p - word]).into_owned().values).collect();
     Reference::new(&left, &Matrix { rows: p * k, columns: b[0].columns, values })
 }
 
 /// The sum of words. It is exact, because each word is a part of the bits of a value of f64.
-fn sum(words: &[Matrix]) -> Matrix {
-    let mut total = words[0].clone();
+fn sum(words: &[Matrix]) -> Cow<'_, Matrix> {
+    let mut total = Cow::Borrowed(&words[0]);
     for word in &words[1..] {
+        let total = total.to_mut();
         total.values.iter_mut().zip(&word.values).for_each(|(total, value)| *total += value);
     }
     total
@@ -96,8 +115,11 @@ fn values_of_words(
     let exponent = |at: usize| of.line_exponents[if by_rows { at / columns.max(1) } else { at % columns.max(1) }];
     let value_of = |(word, elements): (usize, &Elements)| {
         let mut values = Vec::new();
-        decode::decode(elements.format(), elements.bytes(), &mut values);
+        decode(elements.format(), elements.bytes(), &mut values);
         let lifted = lift * i32::try_from(word).expect("a few words");
+        if lifted == 0 && scale.is_none() && of.line_exponents.iter().all(|exponent| *exponent == 0) {
+            return Matrix { rows, columns, values };
+        }
         for (at, value) in values.iter_mut().enumerate() {
             *value = scaled(*value, exponent(at) - lifted);
             if let Some(scale) = scale {
@@ -122,7 +144,7 @@ impl Matrix {
     pub fn in_words(&self, format: Format, count: usize) -> Self {
         let split = Split { words: count, rounding: Rounding::NearestEven, scaling: Scaling::None, lift_bits: 0 };
         let found = words(self, format, &split, true);
-        sum(&values_of_words(&found, (self.rows, self.columns), true, (0, None)))
+        sum(&values_of_words(&found, (self.rows, self.columns), true, (0, None))).into_owned()
     }
 }
 

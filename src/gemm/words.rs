@@ -1,8 +1,9 @@
 //! Matrices as sums of words of a narrow format.
 
-use mxprobe_api::{Elements, Format, Overflow, Rounding, Specials, Subnormals};
+use mxprobe_api::{Elements, Format, Rounding};
+use mxprobe_models::many::{Grid, exponent, round};
 
-use super::{Matrix, grid::Grid, values::nan_bits};
+use super::Matrix;
 
 /// How values are split into words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -150,19 +151,6 @@ fn next_word(value: f64, format: Format, rounding: Rounding, lift: i32) -> (u64,
     (bits, if taken.is_finite() { value - taken } else { 0.0 })
 }
 
-/// Fraction bits of f64: a decoded significand counts units of 2^(exponent − 52).
-const F64_FRACTION_BITS: i32 = 52;
-
-/// The exponent of the leading bit; 0 for zero.
-pub(super) fn exponent(value: f64) -> i32 {
-    match Format::F64.decode(value.to_bits()) {
-        mxprobe_api::Decoded::Finite { significand, exponent, .. } => {
-            exponent - F64_FRACTION_BITS + i32::try_from(significand.ilog2()).expect("below 64")
-        }
-        _ => 0,
-    }
-}
-
 /// value · 2^exponent, exact except for overflow and underflow of f64.
 pub(super) fn scaled(value: f64, exponent: i32) -> f64 {
     if exponent == 0 {
@@ -185,28 +173,6 @@ const LONGEST_STEP: i32 = 1022;
 /// 2^exponent, exactly; `exponent` within f64's normal range.
 fn power_of_two(exponent: i32) -> f64 {
     f64::from_bits(u64::try_from(exponent + 1023).expect("a normal exponent") << 52)
-}
-
-/// The bits of a value rounded into a format. Beyond the format's range they are its infinity, as IEEE 754 rounds, or
-/// its largest value if it has no infinity, like PTX's `cvt` with `.satfinite`.
-pub(super) fn round(value: f64, format: Format, rounding: Rounding) -> u64 {
-    match Format::F64.decode(value.to_bits()) {
-        mxprobe_api::Decoded::Finite { negative, significand, exponent } => {
-            let overflow = if format.infinity(false).is_some() { Overflow::Ieee } else { Overflow::Saturate };
-            let lowest = exponent - F64_FRACTION_BITS;
-            format.encode(negative, u128::from(significand), lowest, rounding, overflow, Subnormals::Keep).bits
-        }
-        mxprobe_api::Decoded::Nan { .. } => nan_bits(format, value),
-        mxprobe_api::Decoded::Infinity { negative } => beyond(format, negative),
-        mxprobe_api::Decoded::Zero { .. } => format.from_f64(value),
-    }
-}
-
-/// The bits for an infinity. FNUZ formats return their NaN, other formats without an infinity their largest value.
-fn beyond(format: Format, negative: bool) -> u64 {
-    let is_fnuz = format.as_float().is_some_and(|float| float.specials == Specials::NegativeZeroNan);
-    let nan = format.nan().filter(|_| is_fnuz);
-    format.infinity(negative).or(nan).unwrap_or_else(|| format.largest(negative))
 }
 
 #[cfg(test)]

@@ -98,7 +98,7 @@ pub fn as_expected(device: &dyn Device, operation: &Operation, model: &Model, na
         reason,
         value: value.map(Into::into),
         statement,
-        evidence: Vec::new(),
+        evidence: Vec::new().into(),
     };
     if !model.operations.contains_key(&operation.id) {
         let reason = format!("the model {name} has no operation {}", operation.id);
@@ -115,7 +115,7 @@ pub fn as_expected(device: &dyn Device, operation: &Operation, model: &Model, na
             let statement =
                 format!("{} of {} dots have other bits than the model {name}", found.mismatches, found.dots);
             let finding = finding(Outcome::Measured, None, Some(false), statement);
-            FindingRecord { evidence: found.evidence, ..finding }
+            FindingRecord { evidence: found.evidence.into(), ..finding }
         }
     }
 }

@@ -3,7 +3,8 @@
 //! M and −M at two leaves cancel where the tree joins them; a value s far below M at a third leaf is lost if it meets M
 //! before that, and survives if it joins later. All triples of leaves together determine the tree, whatever its fan-in
 //! and however k is permuted. This is FPRev's idea (arXiv:2411.00442), except that survivors are identified instead of
-//! counted, so that fused additions that lose nothing are recognised as well.
+//! counted, so that fused additions that lose nothing are recognised as well. A dot with s at all other leaves settles a
+//! pair if all of them survive, or none.
 
 use mxprobe_api::Error;
 
@@ -23,7 +24,8 @@ pub(crate) const TREE: Probe = Probe {
     name: steps::TREE,
     question: "Which terms are added at once, and in what order are blocks and c joined? Nested lists of k and c.",
     how: "M and −M at two of the k + 1 terms, a value far below M at a third: it survives where M is gone before they \
-         meet. All triples together determine the tree.",
+         meet. All triples together determine the tree; if the same value at all other terms is kept or lost as a whole, \
+         one dot tells of all of them.",
     answers: &[
         ("nested lists", "the numbers are k, `c` is the running sum; the members of one list are added at once"),
         ("inconclusive", "the formats are too narrow for one product to swamp another; see order.blocks"),

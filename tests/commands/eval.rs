@@ -5,7 +5,7 @@ use std::{
     process::Stdio,
 };
 
-use super::{model_file, mxprobe, say_to};
+use super::{gemm::npy, model_file, mxprobe, say, say_to};
 
 const AMX: [&str; 5] = ["eval", "--device", "sim:amx", "--op", "TDPBF16PS"];
 
@@ -189,4 +189,74 @@ fn a_value_that_the_format_lacks_is_refused() {
         let said = say_to(&["eval", "--device", "sim:amx", "--op", op], line.as_bytes()).ended(2);
         assert!(said.err.contains(words), "{line}: {}", said.err);
     }
+}
+
+#[test]
+fn arrays_have_the_answers_of_lines() {
+    let folder = tempfile::tempdir().unwrap();
+    let [a, b, c, d] = ["a.npy", "b.npy", "c.npy", "d.npy"].map(|name| folder.path().join(name));
+    let [a, b, c, d] = [&a, &b, &c, &d].map(|path| path.to_str().unwrap());
+    let dots = 40_000_u32;
+    let half = |at: u32| u16::try_from(0x3c00 + at % 0x5a3).unwrap();
+    let (mut of_a, mut of_b, mut of_c, mut lines) = (Vec::new(), Vec::new(), Vec::new(), String::new());
+    for at in 0..dots {
+        let (x, y) = ([half(at), half(at * 7), half(at * 11)], [half(at * 3), half(at * 5), half(at * 13)]);
+        let z = 0x4000_0000 + at * 97;
+        of_a.extend(x.iter().flat_map(|bits| bits.to_le_bytes()));
+        of_b.extend(y.iter().flat_map(|bits| bits.to_le_bytes()));
+        of_c.extend(z.to_le_bytes());
+        let list = |bits: [u16; 3]| bits.map(|bits| format!("\"{bits:#06x}\"")).join(",");
+        lines += &format!("{{\"a\":[{}],\"b\":[{}],\"c\":\"{z:#010x}\"}}\n", list(x), list(y));
+    }
+    let op = ["eval", "--device", "h100", "--op", "mma.m16n8k8.f32.f16.f16.f32"];
+    std::fs::write(a, npy("<u2", "(40000, 3)", &of_a)).unwrap();
+    std::fs::write(b, npy("<f2", "(40000, 3)", &of_b)).unwrap();
+    std::fs::write(c, npy("<f4", "(40000,)", &of_c)).unwrap();
+    let files = ["--a", a, "--b", b, "--c", c, "--out", d, "--bits"];
+    let said = say(&[&op[..], &files].concat()).ended(0);
+    assert_eq!((said.out.as_str(), said.err.as_str()), ("", ""));
+    let answered = std::fs::read(d).unwrap();
+    let header = answered.len() - 4 * dots as usize;
+    assert!(String::from_utf8_lossy(&answered[..header]).contains("(40000, )"));
+    let bits = answered[header..].as_chunks().0.iter().map(|bits| u32::from_le_bytes(*bits));
+    let found: String = bits.map(|bits| format!("{{\"d\":\"{bits:#010x}\"}}\n")).collect();
+    assert!(say_to(&op, lines.as_bytes()).ended(0).out == found);
+}
+
+#[test]
+fn arrays_that_do_not_fit_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, descr: &str, shape: &str, length: usize| -> String {
+        let path = folder.path().join(name);
+        std::fs::write(&path, npy(descr, shape, &vec![0; length])).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let d = folder.path().join("d.npy").to_str().unwrap().to_owned();
+    let two = write("two.npy", "<f2", "(2, 8)", 32);
+    let three = write("three.npy", "<f2", "(3, 8)", 48);
+    let wide = write("wide.npy", "<f2", "(2, 9)", 36);
+    let row = write("row.npy", "<f2", "(16,)", 32);
+    let words = write("words.npy", "<u4", "(2, 8)", 64);
+    let complex = write("complex.npy", "<c8", "(2, 8)", 128);
+    let cut = write("cut.npy", "<f2", "(2, 8)", 30);
+    let op = ["eval", "--device", "h100", "--op", "mma.m16n8k8.f32.f16.f16.f32"];
+    for (a, b, c, wanted) in [
+        (&two, &three, None, "three.npy` has 3"),
+        (&wide, &two, None, "rows of 9 elements, but k of mma.m16n8k8.f32.f16.f16.f32 is 8"),
+        (&row, &two, None, "shape 16, but 2 dimensions are needed: n×k"),
+        (&two, &words, None, "unsigned integers of 4 bytes, but the bits of f16 take 2"),
+        (&two, &complex, None, "unsupported element type"),
+        (&two, &cut, None, "it ends before element 16: 15 were read"),
+        (&two, &two, Some(&two), "shape 2×8, but 1 dimension is needed: n"),
+        (&two, &two, Some(&row), "row.npy` has 16"),
+    ] {
+        let c = c.map_or(Vec::new(), |c| vec!["--c", c.as_str()]);
+        let said = say(&[&op[..], &["--a", a, "--b", b, "--out", &d], &c].concat()).ended(2);
+        assert!(said.err.starts_with("error: ") && said.err.contains(wanted), "{wanted}: {}", said.err);
+        assert_eq!(said.err.lines().count(), 1, "{}", said.err);
+    }
+    let scaled = ["eval", "--device", "rtx5090", "--op", "mma.m16n8k64.f32.e2m1.e2m1.f32.block16.ue4m3"];
+    let said = say(&[&scaled[..], &["--a", &two, "--b", &two, "--out", &d]].concat()).ended(2);
+    assert!(said.err.contains("takes block scales"), "{}", said.err);
+    say(&[&op[..], &["--a", &two]].concat()).ended(2);
 }

@@ -140,6 +140,12 @@ impl Elements {
         self.bytes.extend_from_slice(&bits[..size]);
     }
 
+    /// Returns the bits of every element in order.
+    #[must_use]
+    pub fn to_bits(&self) -> Vec<u64> {
+        self.iter().collect()
+    }
+
     /// Iterates over the bits of every element in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = u64> + '_ {
         (0..self.len()).map(|index| self.get(index))

@@ -17,9 +17,11 @@
 
 mod classes;
 mod dot;
+mod line;
 mod maker;
 
 pub use classes::CLASSES;
 pub use dot::{Dot, pack, pack_from, place};
+pub use line::{read_plain, write_answers};
 pub use maker::Maker;
 pub use mxprobe_api::Random;

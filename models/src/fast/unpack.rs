@@ -43,14 +43,66 @@ pub(super) fn kind_of_product(a: u32, b: u32) -> u32 {
 /// The elements that codes of one byte stand for.
 type Codes = [Unpacked; 256];
 
+/// How most elements of a format are read: finite values and +0.
+#[derive(Clone, Copy)]
+struct Finite {
+    unread_bits: u32,
+    fraction_bits: u32,
+    field_mask: u64,
+    /// The first exponent field that is left to others: the highest, if it has NaN or infinities.
+    unusual: u64,
+    bias: i32,
+    sign_bit: u32,
+    sign_mask: u64,
+    /// Whether subnormals are left to others.
+    flush: bool,
+}
+
+impl Finite {
+    #[inline]
+    fn of(float: FloatEncoding, flush: bool) -> Self {
+        let field_mask = (1 << float.exponent_bits) - 1;
+        Self {
+            unread_bits: float.unread_bits,
+            fraction_bits: float.fraction_bits,
+            field_mask,
+            unusual: match float.specials {
+                Specials::None | Specials::NegativeZeroNan => field_mask + 1,
+                _ => field_mask,
+            },
+            bias: float.bias,
+            sign_bit: float.exponent_bits + float.fraction_bits,
+            sign_mask: u64::from(float.is_signed()),
+            flush,
+        }
+    }
+
+    /// Reads an element; `None` if it is another one. The code of −0 may be that of NaN.
+    #[inline(always)]
+    #[allow(clippy::cast_possible_truncation)]
+    fn read(&self, bits: u64) -> Option<Unpacked> {
+        let read = bits >> self.unread_bits;
+        let field = read >> self.fraction_bits & self.field_mask;
+        let fraction = read & ((1 << self.fraction_bits) - 1);
+        let is_subnormal = field == 0;
+        if field >= self.unusual || is_subnormal && (self.flush || fraction == 0) {
+            return (bits == 0).then_some(Unpacked { significand: 0, exponent: 0, kind: ZERO });
+        }
+        Some(Unpacked {
+            significand: fraction | u64::from(!is_subnormal) << self.fraction_bits,
+            // Exponent fields have at most 11 bits.
+            exponent: (field as u32 | u32::from(is_subnormal)).cast_signed() - self.bias,
+            kind: (read >> self.sign_bit & self.sign_mask) as u32 * NEGATIVE,
+        })
+    }
+}
+
 /// How elements of one operand are read: the format, and whether subnormals are zeros.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reader {
     pub format: Format,
     /// The format's encoding, if it is a floating format whose significands have a leading one.
     usual: Option<FloatEncoding>,
-    /// The first exponent field whose codes are looked at one by one: the highest, if it has NaN or infinities.
-    unusual: u64,
     flush: bool,
     to_positive: bool,
 }
@@ -58,35 +110,14 @@ pub(super) struct Reader {
 impl Reader {
     pub(super) fn new(format: Format, flush: bool, to_positive: bool) -> Self {
         let usual = format.as_float().filter(|float| float.specials != Specials::PowerOfTwo);
-        let unusual = usual.map_or(0, |float| match float.specials {
-            Specials::None | Specials::NegativeZeroNan => 1 << float.exponent_bits,
-            _ => (1 << float.exponent_bits) - 1,
-        });
-        Self { format, usual, unusual, flush: flush && !format.is_integer(), to_positive }
+        Self { format, usual, flush: flush && !format.is_integer(), to_positive }
     }
 
-    /// Reads an element. Most are finite or +0, which the fast path covers; the code of −0 may be that of NaN.
+    /// Reads an element.
     #[inline]
-    #[allow(clippy::cast_possible_truncation)]
     pub(super) fn read(self, bits: u64) -> Unpacked {
-        let Some(float) = self.usual else { return Unpacked::in_two(self.read_in_two(bits)) };
-        if bits == 0 {
-            return Unpacked { significand: 0, exponent: 0, kind: ZERO };
-        }
-        let read = bits >> float.unread_bits;
-        let field = read >> float.fraction_bits & ((1 << float.exponent_bits) - 1);
-        let fraction = read & ((1 << float.fraction_bits) - 1);
-        let is_subnormal = field == 0;
-        if field >= self.unusual || is_subnormal && (self.flush || fraction == 0) {
-            return Unpacked::in_two(self.read_in_two(bits));
-        }
-        let negative = float.is_signed() && read >> (float.exponent_bits + float.fraction_bits) & 1 == 1;
-        Unpacked {
-            significand: fraction | u64::from(!is_subnormal) << float.fraction_bits,
-            // Exponent fields have at most 11 bits.
-            exponent: (field as u32 | u32::from(is_subnormal)).cast_signed() - float.bias,
-            kind: if negative { NEGATIVE } else { 0 },
-        }
+        let finite = self.usual.and_then(|float| Finite::of(float, self.flush).read(bits));
+        finite.unwrap_or_else(|| Unpacked::in_two(self.read_in_two(bits)))
     }
 
     /// Returns two words, which travel in registers: fields written to memory one by one are slow to read back as a
@@ -176,11 +207,19 @@ impl Reader {
 
     fn append_sized<const SIZE: usize>(self, from: &Elements, start: usize, count: usize, into: &mut Vec<Unpacked>) {
         let elements = &from.bytes().as_chunks::<SIZE>().0[start..start + count];
-        into.extend(elements.iter().map(|bytes| {
+        let reader = &self;
+        let bits = |bytes: &[u8; SIZE]| {
             let mut bits = [0; 8];
             bits[..SIZE].copy_from_slice(bytes);
-            self.read(u64::from_le_bytes(bits))
-        }));
+            u64::from_le_bytes(bits)
+        };
+        match self.usual.map(|float| Finite::of(float, self.flush)) {
+            Some(finite) => into.extend(elements.iter().map(|bytes| {
+                let bits = bits(bytes);
+                finite.read(bits).unwrap_or_else(|| Unpacked::in_two(reader.read_in_two(bits)))
+            })),
+            None => into.extend(elements.iter().map(|bytes| reader.read(bits(bytes)))),
+        }
     }
 
     /// Reads the elements at `start + i·stride` for each `i` below `len`.

@@ -162,6 +162,21 @@ pub(crate) struct Eval {
     /// The operation: an id, an alias or a pattern that matches only one
     #[arg(long, value_name = "OP")]
     pub(crate) op: String,
+    /// Read n dots from NumPy files instead of lines: A, n×k, values or bits as unsigned integers of the format's size
+    #[arg(long, value_name = "FILE.npy", requires_all = ["b", "out"])]
+    pub(crate) a: Option<PathBuf>,
+    /// B, n×k
+    #[arg(long, value_name = "FILE.npy", requires = "a")]
+    pub(crate) b: Option<PathBuf>,
+    /// C, n elements [default: +0]
+    #[arg(long, value_name = "FILE.npy", requires = "a")]
+    pub(crate) c: Option<PathBuf>,
+    /// Where to write the n results, as a NumPy file
+    #[arg(long, value_name = "FILE.npy", requires = "a")]
+    pub(crate) out: Option<PathBuf>,
+    /// Write results as bits, in unsigned integers, instead of values
+    #[arg(long, requires = "out")]
+    pub(crate) bits: bool,
     #[command(flatten)]
     pub(crate) reach: Reach,
 }

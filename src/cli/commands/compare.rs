@@ -41,9 +41,12 @@ pub(crate) fn show(arguments: &Compare, screen: Screen) -> Outcome {
     }
     let mut given = Vec::new();
     let mut read = Vec::new();
+    let mut saved = input::reports(&files)?.into_iter();
     for name in &arguments.compared {
         if is_file(name) {
-            for found in input::reports(std::slice::from_ref(name))? {
+            // A directory has several.
+            let count = input::files(name)?.len();
+            for found in saved.by_ref().take(count) {
                 let source = found.path.display().to_string();
                 given.extend(found.reports.into_iter().map(|report| Given::Report(source.clone(), Box::new(report))));
                 read.push(found.path);
@@ -85,7 +88,10 @@ pub(crate) fn show(arguments: &Compare, screen: Screen) -> Outcome {
         Some(path) => output::replace(path, &text)?,
         None => output::print(text.as_bytes()).map(|_| ())?,
     }
-    Ok(match comparison.differ {
+    let differ = comparison.differ;
+    // Freeing everything one by one takes longer than the end of the process.
+    std::mem::forget((reports, comparison));
+    Ok(match differ {
         _ if interrupt.is_set() => INTERRUPTED,
         true => NO,
         false => 0,

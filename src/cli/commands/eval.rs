@@ -1,13 +1,16 @@
-//! `eval`: computes dots, given as JSON lines, on any device or model.
+//! `eval`: computes dots, given as JSON lines or in NumPy files, on any device or model.
 
 use std::{
     io::{self, BufRead, IsTerminal, Write},
+    ops::Range,
+    path::Path,
     sync::Arc,
 };
 
 use mxprobe_api::{
     Device, DotOperands, Elements, Error, GemmOperands, Operation, OperationId, TileBatch, execute, multiply,
 };
+use mxprobe_dots::write_answers;
 
 use crate::cli::{
     arguments::{Eval, Screen},
@@ -21,7 +24,7 @@ use crate::cli::{
     io::{
         dot_lines::{Dots, example, range_of},
         interrupt::Interrupt,
-        output,
+        npy, output,
         progress::Progress,
     },
 };
@@ -32,7 +35,7 @@ const LONGEST_LINE_BYTES: usize = 16 << 20;
 /// The size of the read buffer.
 const READ_BYTES: usize = 1 << 18;
 
-/// Answers every line of standard input.
+/// Answers every line of standard input, or every row of arrays.
 pub(crate) fn eval(arguments: &Eval, screen: Screen) -> Outcome {
     let isolate = !arguments.reach.no_isolation;
     let search = Search::by(&arguments.reach, std::slice::from_ref(&arguments.op));
@@ -49,6 +52,10 @@ pub(crate) fn eval(arguments: &Eval, screen: Screen) -> Outcome {
     let isolation = Isolation { wanted: isolate, forward_stderr: false };
     let opened = Opened::new(target, id, reach(target, isolation, &limits))?;
     let operation = &opened.operation;
+    if let (Some(a), Some(b), Some(out)) = (&arguments.a, &arguments.b, &arguments.out) {
+        let files = Files { a, b, c: arguments.c.as_deref(), out, as_bits: arguments.bits };
+        return opened.answer_files(&files, screen, Progress::of_one(screen, format!("{} {id}", target.selector)));
+    }
     if let Some(words) = hint(operation, io::stdin().is_terminal() && !screen.quiet) {
         output::note(words);
     }
@@ -70,10 +77,12 @@ pub(crate) fn eval(arguments: &Eval, screen: Screen) -> Outcome {
         let length = chunk.len();
         let mut dots = Dots::new(operation);
         let mut read = |text: &[u8]| -> Result<(), Failure> {
-            text.split(|&byte| byte == b'\n').try_for_each(|line| {
+            let mut left = Some(text);
+            while let Some(text) = left {
                 line_number += 1;
-                dots.read(line).map_err(|error| error.on_line(line_number, line, operation))
-            })
+                left = dots.read_first(text).map_err(|(error, line)| error.on_line(line_number, line, operation))?;
+            }
+            Ok(())
         };
         let mut result = Ok(());
         if over {
@@ -81,9 +90,13 @@ pub(crate) fn eval(arguments: &Eval, screen: Screen) -> Outcome {
                 result = read(&begun);
             }
         } else if complete > 0 {
-            begun.extend_from_slice(&chunk[..complete - 1]);
-            result = read(&begun);
-            begun.clear();
+            if begun.is_empty() {
+                result = read(&chunk[..complete - 1]);
+            } else {
+                begun.extend_from_slice(&chunk[..complete - 1]);
+                result = read(&begun);
+                begun.clear();
+            }
         }
         begun.extend_from_slice(&chunk[complete..]);
         let too_long = begun.len() > LONGEST_LINE_BYTES;
@@ -152,18 +165,90 @@ fn stdin_bytes() -> Option<u64> {
 impl Dots<'_> {
     /// Computes every dot and appends one line for each.
     fn answer(&self, opened: &Opened, answers: &mut Vec<u8>) -> Result<(), Failure> {
-        let digits = self.operation.id.d.bits().div_ceil(4);
-        answers.reserve(self.count * (digits as usize + 12));
-        for bits in opened.compute(self)? {
-            answers.extend_from_slice(b"{\"d\":\"0x");
-            for digit in (0..digits).rev() {
-                answers.push(b"0123456789abcdef"[(bits >> (4 * digit) & 15) as usize]);
-            }
-            answers.extend_from_slice(b"\"}\n");
-        }
+        write_answers(self.operation.id.d, &opened.compute(self)?, answers);
         Ok(())
     }
 }
+
+/// The files of dots, and that of their results.
+struct Files<'a> {
+    a: &'a Path,
+    b: &'a Path,
+    c: Option<&'a Path>,
+    out: &'a Path,
+    as_bits: bool,
+}
+
+/// Dots from arrays, as elements of the operation's formats.
+struct Arrays {
+    count: usize,
+    a: Elements,
+    b: Elements,
+    c: Elements,
+}
+
+impl Arrays {
+    /// Reads the files. Rows shorter than k are padded with +0.
+    fn read(files: &Files, operation: &Operation, screen: Screen) -> Result<Self, Failure> {
+        let id = &operation.id;
+        if id.block_scale().is_some() {
+            return Err(Failure::usage(format!("{id} takes block scales, which `--a` and `--b` do not have"))
+                .help("standard input takes dots with scales: one JSON object per line"));
+        }
+        let k = id.shape.sizes().2;
+        let mut lengths: Vec<(&Path, usize)> = Vec::new();
+        let mut read = |name: &str, path, format, dimensions| -> Result<Elements, Failure> {
+            let npy::Rows { elements, rows, columns, rounded } = npy::read_rows(path, format, dimensions)?;
+            if rounded > 0 && !screen.quiet {
+                let count = elements.len();
+                output::note(format!("note: {rounded} of {count} elements of {name} were rounded to {format}"));
+            }
+            lengths.push((path, rows));
+            if dimensions == 1 {
+                return Ok(elements);
+            }
+            if columns > k {
+                let path = path.display();
+                return Err(Failure::usage(format!("`{path}`: rows of {columns} elements, but k of {id} is {k}")));
+            }
+            Ok(padded(elements, rows, columns, k))
+        };
+        let (a, b) = (read("A", files.a, id.a, 2)?, read("B", files.b, id.b, 2)?);
+        let c = files.c.map(|path| read("C", path, id.c, 1)).transpose()?;
+        let (first, count) = lengths[0];
+        if let Some((other, found)) = lengths.iter().find(|(_, found)| *found != count) {
+            let (first, other) = (first.display(), other.display());
+            return Err(Failure::usage(format!("`{first}` has {count} dots, and `{other}` has {found}")));
+        }
+        Ok(Self { count, a, b, c: c.unwrap_or_else(|| Elements::zeros(id.c, count)) })
+    }
+
+    /// Dots of a range, k elements of A and B each.
+    fn part(&self, dots: &Range<usize>, k: usize) -> Self {
+        let part = |elements: &Elements, of_each: usize| {
+            let size = of_each * elements.format().storage_bytes();
+            let bytes = elements.bytes()[dots.start * size..dots.end * size].to_vec();
+            Elements::from_bytes(elements.format(), bytes).expect("whole elements")
+        };
+        Self { count: dots.len(), a: part(&self.a, k), b: part(&self.b, k), c: part(&self.c, 1) }
+    }
+}
+
+/// Pads rows with +0 to k elements.
+fn padded(elements: Elements, rows: usize, columns: usize, k: usize) -> Elements {
+    if columns == k {
+        return elements;
+    }
+    let mut padded = Elements::zeros(elements.format(), rows * k);
+    let size = elements.format().storage_bytes();
+    let found = elements.bytes().chunks_exact((columns * size).max(1));
+    let places = padded.bytes_mut().chunks_exact_mut(k * size);
+    found.zip(places).for_each(|(row, place)| place[..row.len()].copy_from_slice(row));
+    padded
+}
+
+/// Dots that are computed in one call.
+const DOTS_AT_ONCE: usize = 1 << 17;
 
 /// The device and operation that compute.
 struct Opened {
@@ -179,13 +264,42 @@ impl Opened {
         Ok(Self { device, operation })
     }
 
+    /// Computes the dots of files.
+    fn answer_files(&self, files: &Files, screen: Screen, mut progress: Progress) -> Outcome {
+        let arrays = Arrays::read(files, &self.operation, screen)?;
+        // Fail before the computation, not after it.
+        output::can_write(files.out)?;
+        let k = self.operation.id.shape.sizes().2;
+        let mut d = Elements::zeros(self.operation.id.d, arrays.count);
+        let size = d.format().storage_bytes();
+        for first in (0..arrays.count).step_by(DOTS_AT_ONCE) {
+            let dots = first..(first + DOTS_AT_ONCE).min(arrays.count);
+            let Arrays { count, a, b, c } = &arrays.part(&dots, k);
+            let operands = DotOperands { count: *count, a, b, c, scale_a: None, scale_b: None };
+            let found = match mxprobe_api::dots(self.device.as_ref(), &self.operation, &operands) {
+                Ok(Some(found)) => found,
+                Ok(None) => {
+                    let bits = Elements::to_bits;
+                    let dots = Dots { count: *count, a: bits(a), b: bits(b), c: bits(c), ..Dots::new(&self.operation) };
+                    Elements::from_bits(self.operation.id.d, self.compute(&dots)?)
+                }
+                Err(error) => return Err(Failure::of_device(error)),
+            };
+            d.bytes_mut()[dots.start * size..dots.end * size].copy_from_slice(found.bytes());
+            progress.part(&format!("{} dots", dots.end), dots.end as f64 / arrays.count as f64);
+        }
+        drop(progress);
+        output::replace_bytes(files.out, &npy::write_shaped(&d, &[arrays.count as u64], files.as_bits))?;
+        output::print(b"")
+    }
+
     /// Computes d of every dot: one at a time if the device can do so for less than a tile, and otherwise on the
     /// diagonals of tiles.
     fn compute(&self, dots: &Dots) -> Result<Vec<u64>, Failure> {
         let (device, operation) = (self.device.as_ref(), &self.operation);
         let of_device = |error| Failure::incomplete(error).help("the lines before have been answered");
         if let Some(all) = together(device, operation, dots).map_err(of_device)? {
-            return Ok(all.iter().collect());
+            return Ok(all.to_bits());
         }
         if device.matrices().is_some_and(|matrices| !matrices.has_tiles()) {
             let all = (0..dots.count).map(|dot| alone(device, operation, dots, dot));

@@ -27,6 +27,9 @@ pub(super) enum Measured {
 pub(super) fn read(paths: &[PathBuf]) -> Result<Option<Measured>, Failure> {
     // A path that does not exist may be the name of a device, and standard input can only be read once.
     let is_file = |path: &&PathBuf| *path != Path::new("-") && path.exists();
+    if input::start_as_reports(paths.iter().filter(is_file).map(PathBuf::as_path)) {
+        return Ok(None);
+    }
     let mut texts = Vec::new();
     for path in paths.iter().filter(is_file) {
         for path in input::files(path)? {

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use mxprobe_api::{Format, Operation};
+use mxprobe_dots::read_plain;
 use mxprobe_models::Dot;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -119,6 +120,28 @@ impl<'a> Dots<'a> {
         Self { operation, count: 0, a, b, c, scale_a: Vec::new(), scale_b: Vec::new(), rounded: None }
     }
 
+    /// Reads the line at the start of a text, and returns the text after it, if there is a line end. Errors are with the
+    /// line.
+    pub(in crate::cli) fn read_first<'t>(&mut self, text: &'t [u8]) -> Result<Option<&'t [u8]>, (Wrong, &'t [u8])> {
+        let kept = self.marks();
+        match self.read_plain(text) {
+            Some([]) => {
+                self.count += 1;
+                return Ok(None);
+            }
+            Some([b'\n', rest @ ..]) => {
+                self.count += 1;
+                return Ok(Some(rest));
+            }
+            _ => self.cut(kept),
+        }
+        let (line, rest) = match text.iter().position(|byte| *byte == b'\n') {
+            Some(end) => (&text[..end], Some(&text[end + 1..])),
+            None => (text, None),
+        };
+        self.read(line).map(|()| rest).map_err(|wrong| (wrong, line))
+    }
+
     /// Reads one line; an empty line is skipped.
     pub(in crate::cli) fn read(&mut self, line: &[u8]) -> Result<(), Wrong> {
         let line = line.trim_ascii();
@@ -126,7 +149,7 @@ impl<'a> Dots<'a> {
             return Ok(());
         }
         let kept = self.marks();
-        if self.read_plain(line).is_some() {
+        if self.read_plain(line).is_some_and(<[u8]>::is_empty) {
             self.count += 1;
             return Ok(());
         }
@@ -148,29 +171,14 @@ impl<'a> Dots<'a> {
         result
     }
 
-    /// Reads a line in the usual form: a, b and c in this order, in hexadecimal. `None` if it is anything else.
-    fn read_plain(&mut self, line: &[u8]) -> Option<()> {
+    /// Reads a dot in the usual form, as [`read_plain`] does; `None` if it is in any other form, or takes scales.
+    fn read_plain<'t>(&mut self, text: &'t [u8]) -> Option<&'t [u8]> {
         let id = &self.operation.id;
         if id.block_scale().is_some() {
             return None;
         }
         let k = id.shape.sizes().2;
-        let mut line = plain::Line(line);
-        line.skip(b"{")?;
-        line.skip(b"\"a\":")?;
-        let count = line.list(id.a, k, &mut self.a)?;
-        line.skip(b",")?;
-        line.skip(b"\"b\":")?;
-        (line.list(id.b, k, &mut self.b)? == count).then_some(())?;
-        line.skip(b",")?;
-        line.skip(b"\"c\":")?;
-        self.c.push(line.element(id.c)?);
-        line.skip(b"}")?;
-        line.0.is_empty().then_some(())?;
-        for elements in [&mut self.a, &mut self.b] {
-            elements.extend(std::iter::repeat_n(0, k - count));
-        }
-        Some(())
+        read_plain(text, k, [id.a, id.b, id.c], [&mut self.a, &mut self.b, &mut self.c])
     }
 
     fn append(&mut self, line: &Line, k: usize) -> Result<(), Wrong> {
@@ -233,53 +241,6 @@ impl<'a> Dots<'a> {
 /// Returns the range of the elements of the dot at an index, for dots of `length` elements.
 pub(in crate::cli) fn range_of(at: usize, length: usize) -> Range<usize> {
     at * length..(at + 1) * length
-}
-
-/// Lines in the usual form, without a parser of JSON: a dot takes no longer to read than to compute.
-mod plain {
-    use mxprobe_api::Format;
-
-    /// What is left of a line.
-    pub(super) struct Line<'a>(pub(super) &'a [u8]);
-
-    impl Line<'_> {
-        /// Skips a token, and a space after it.
-        pub(super) fn skip(&mut self, token: &[u8]) -> Option<()> {
-            let rest = self.0.strip_prefix(token)?;
-            self.0 = rest.strip_prefix(b" ").unwrap_or(rest);
-            Some(())
-        }
-
-        /// Reads one element as its bits.
-        pub(super) fn element(&mut self, format: Format) -> Option<u64> {
-            let digits = format.bits().div_ceil(4) as usize;
-            let (text, rest) = self.0.strip_prefix(b"\"0x")?.split_at_checked(digits)?;
-            let mut bits = 0;
-            for digit in text {
-                bits = bits << 4 | u64::from((*digit as char).to_digit(16)?);
-            }
-            self.0 = rest.strip_prefix(b"\"")?;
-            (bits <= format.mask()).then_some(bits)
-        }
-
-        /// Reads a list of at most `most` elements, and returns their number.
-        pub(super) fn list(&mut self, format: Format, most: usize, into: &mut Vec<u64>) -> Option<usize> {
-            self.skip(b"[")?;
-            if self.0.starts_with(b"]") {
-                self.0 = &self.0[1..];
-                return Some(0);
-            }
-            for count in 1..=most {
-                into.push(self.element(format)?);
-                if let Some(rest) = self.0.strip_prefix(b"]") {
-                    self.0 = rest;
-                    return Some(count);
-                }
-                self.skip(b",")?;
-            }
-            None
-        }
-    }
 }
 
 /// Appends `wanted` numbers: those of the texts, padded with `rest`. `rounded` keeps a description of the first that
@@ -360,7 +321,7 @@ mod tests {
             ];
             for line in &plain {
                 let (mut quick, mut slow) = (Dots::new(operation), Dots::new(operation));
-                assert!(quick.read_plain(line.as_bytes()).is_some(), "{line}");
+                assert!(quick.read_plain(line.as_bytes()).is_some_and(<[u8]>::is_empty), "{line}");
                 let k = operation.id.shape.sizes().2;
                 slow.append(&Line::read(line.as_bytes()).ok().expect("a line"), k).ok().expect("a dot");
                 assert_eq!((&quick.a, &quick.b, &quick.c), (&slow.a, &slow.b, &slow.c), "{line}");
@@ -373,7 +334,7 @@ mod tests {
                 format!("{{\"a\":[1.5],\"b\":[{two}],\"c\":{sum}}}"),
                 format!("{{\"a\":[{}],\"b\":[{two}],\"c\":{sum}}}", hex(a + 1, 1)),
             ] {
-                assert!(Dots::new(operation).read_plain(other.as_bytes()).is_none(), "{other}");
+                assert!(!Dots::new(operation).read_plain(other.as_bytes()).is_some_and(<[u8]>::is_empty), "{other}");
             }
         }
     }

@@ -4,6 +4,7 @@ use std::{
     fs,
     io::{self, Read},
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use crate::report::{Report, check};
@@ -48,22 +49,66 @@ pub(crate) fn reports(paths: &[PathBuf]) -> Result<Vec<Saved>, Failure> {
     reads_once(paths)?;
     let mut found = Vec::new();
     for path in paths {
-        for path in files(path)? {
-            let text = read(&path)?;
-            let mut reports = check::read_reports(&text).map_err(|problem| {
-                let is = match check::kind(&text).filter(|kind| *kind != "a report") {
-                    Some(kind) => format!("is {kind}, not a report"),
-                    None => format!("is not a report: {problem}"),
-                };
-                Failure::usage(format!("`{}` {is}", path.display()))
-                    .help("`mxprobe validate FILE` checks a report; `mxprobe schema` prints its schema")
-            })?;
-            journal::replay(&path, &mut reports);
-            found.push(Saved { path, reports });
+        match files(path) {
+            Ok(files) => found.extend(files.into_iter().map(Ok)),
+            Err(failure) => found.push(Err(failure)),
         }
     }
-    Ok(found)
+    // Each thread reads every so many files; the first failure in their order is reported.
+    let threads = mxprobe_models::threads().min(found.len()).max(1);
+    let mut shares: Vec<Vec<(usize, Result<PathBuf, Failure>)>> = (0..threads).map(|_| Vec::new()).collect();
+    found.into_iter().enumerate().for_each(|(at, path)| shares[at % threads].push((at, path)));
+    let read_share = |share: Vec<(usize, Result<PathBuf, Failure>)>| -> Vec<(usize, Result<Saved, Failure>)> {
+        share.into_iter().map(|(at, path)| (at, path.and_then(saved))).collect()
+    };
+    let last = shares.pop().unwrap_or_default();
+    let mut all = std::thread::scope(|scope| {
+        let spawn = |share| {
+            let builder = std::thread::Builder::new().stack_size(STACK_BYTES);
+            builder.spawn_scoped(scope, || read_share(share)).expect("the system has another thread")
+        };
+        let others: Vec<_> = shares.into_iter().map(spawn).collect();
+        let mut all = read_share(last);
+        all.extend(others.into_iter().flat_map(|other| other.join().expect("reading does not panic")));
+        all
+    });
+    all.sort_by_key(|(at, _)| *at);
+    all.into_iter().map(|(_, saved)| saved).collect()
 }
+
+/// As much as the main thread usually has: documents may be nested deeply.
+const STACK_BYTES: usize = 8 << 20;
+
+/// Reads the reports of one file.
+fn saved(path: PathBuf) -> Result<Saved, Failure> {
+    let text = Arc::new(read(&path)?);
+    let mut reports = check::read_shared(&text).map_err(|problem| {
+        let is = match check::kind(&text).filter(|kind| *kind != "a report") {
+            Some(kind) => format!("is {kind}, not a report"),
+            None => format!("is not a report: {problem}"),
+        };
+        Failure::usage(format!("`{}` {is}", path.display()))
+            .help("`mxprobe validate FILE` checks a report; `mxprobe schema` prints its schema")
+    })?;
+    journal::replay(&path, &mut reports);
+    Ok(Saved { path, reports })
+}
+
+/// Whether files start as reports do. A file that cannot be read does not, nor does one that can only be read once.
+pub(crate) fn start_as_reports<'a>(paths: impl IntoIterator<Item = &'a Path>) -> bool {
+    let starts = |path: &PathBuf| -> io::Result<bool> {
+        let mut start = Vec::new();
+        let is_file = fs::metadata(path)?.is_file();
+        if is_file {
+            fs::File::open(path)?.take(START_BYTES).read_to_end(&mut start)?;
+        }
+        Ok(is_file && check::starts_as_report(&start))
+    };
+    paths.into_iter().all(|path| files(path).is_ok_and(|files| files.iter().all(|path| starts(path).unwrap_or(false))))
+}
+
+/// Enough to see a document's schema.
+const START_BYTES: u64 = 256;
 
 /// Returns the file itself or, for a directory, the files in it that may be reports.
 pub(crate) fn files(path: &Path) -> Result<Vec<PathBuf>, Failure> {

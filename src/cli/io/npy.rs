@@ -6,8 +6,8 @@ use std::{
     path::Path,
 };
 
-use crate::gemm::Matrix;
-use mxprobe_api::{Elements, Format};
+use crate::gemm::{Matrix, Rounded, Scaling, Split, words};
+use mxprobe_api::{Elements, Format, Rounding};
 use npyz::{DType, Endianness, NpyHeader, Order, TypeChar, WriterBuilder};
 
 use crate::cli::failure::Failure;
@@ -16,51 +16,145 @@ use crate::cli::failure::Failure;
 ///
 /// A one-dimensional array is a row of A or C, and a column of B.
 pub(crate) fn read(path: &Path, format: Format, is_column: bool) -> Result<Matrix, Failure> {
-    let refuse = |what: &dyn std::fmt::Display| Failure::usage(format!("`{}`: {what}", path.display()));
-    let mut file = BufReader::new(File::open(path).map_err(|error| refuse(&error))?);
-    let npy = NpyHeader::from_reader(&mut file).map_err(|error| refuse(&format!("not a NumPy file: {error}")))?;
-    let shape: Vec<usize> = npy.shape().iter().map(|size| usize::try_from(*size).unwrap_or(usize::MAX)).collect();
-    let (rows, columns) = match *shape {
-        [] => (1, 1),
-        [length] if is_column => (length, 1),
-        [length] => (1, length),
-        [rows, columns] => (rows, columns),
-        _ => return Err(refuse(&format!("{} dimensions, but a matrix has 2", shape.len()))),
-    };
-    let is_fortran = npy.order() == Order::Fortran && shape.len() == 2;
-    let dtype = npy.dtype();
-    let DType::Plain(kind) = &dtype else { return Err(refuse(&format!("unsupported element type {}", dtype.descr()))) };
-    let size = usize::try_from(kind.size_field()).unwrap_or(0);
-    let is_bits = kind.type_char() == TypeChar::Uint && !format.is_integer();
-    if is_bits && size != format.storage_bytes() {
-        return Err(refuse(&format!(
-            "unsigned integers of {size} bytes, but the bits of {format} take {}",
-            format.storage_bytes()
-        )));
+    Array::open(path, format)?.matrix(is_column)
+}
+
+/// The rows of an array as elements of a format.
+pub(crate) struct Rows {
+    /// The elements, row after row.
+    pub(crate) elements: Elements,
+    /// The number of rows, and the length of each.
+    pub(crate) rows: usize,
+    pub(crate) columns: usize,
+    /// The number of values that were rounded to the format, to nearest even.
+    pub(crate) rounded: usize,
+}
+
+/// Reads an array whose first dimension counts rows, of one dimension or of two: one element or several in each row.
+/// Elements that are bits, or values of exactly this format, are taken as they are; other values are rounded.
+pub(crate) fn read_rows(path: &Path, format: Format, dimensions: usize) -> Result<Rows, Failure> {
+    let array = Array::open(path, format)?;
+    if array.shape.len() != dimensions {
+        let needed = if dimensions == 1 { "1 dimension is needed: n" } else { "2 dimensions are needed: n×k" };
+        return Err(array.refuse(&format!("shape {}, but {needed}", array.shown())));
     }
-    let kind_of = match (kind.type_char(), size) {
-        (TypeChar::Uint, _) if is_bits => Kind::Bits(format),
-        // Floats are read by their bits: a conversion would turn signaling NaNs into quiet ones.
-        (TypeChar::Float, 2) => Kind::Bits(Format::F16),
-        (TypeChar::Float, 4) => Kind::Bits(Format::F32),
-        (TypeChar::Float, 8) => Kind::Bits(Format::F64),
-        (TypeChar::Int, 1) => Kind::Bits(Format::S8),
-        (TypeChar::Int, 2) => Kind::Bits(Format::S16),
-        (TypeChar::Int, 4) => Kind::Bits(Format::S32),
-        (TypeChar::Uint, 1) => Kind::Bits(Format::U8),
-        (TypeChar::Uint, 2) => Kind::Short,
-        (TypeChar::Uint, 4) => Kind::Bits(Format::U32),
-        (TypeChar::Int, 8) => Kind::Long { is_signed: true },
-        (TypeChar::Uint, 8) => Kind::Long { is_signed: false },
-        _ => return Err(refuse(&format!("unsupported element type {}", dtype.descr()))),
-    };
-    let Some(count) = rows.checked_mul(columns).filter(|count| count.checked_mul(8).is_some()) else {
-        return Err(refuse(&format!("{rows}×{columns} elements are too many")));
-    };
-    let is_swapped = kind.endianness() == Endianness::Big;
-    let values = values(&mut file, kind_of, (count, size), is_swapped).map_err(|what| refuse(&what))?;
-    let values = if is_fortran { by_rows(&values, rows, columns) } else { values };
-    Matrix::new(rows, columns, values).map_err(|error| refuse(&error))
+    let (rows, columns) = (array.shape[0], array.shape.get(1).copied().unwrap_or(1));
+    if !array.is_fortran() && matches!(array.kind, Kind::Bits(stored) if stored == format) {
+        return Ok(Rows { elements: array.elements(format)?, rows, columns, rounded: 0 });
+    }
+    let matrix = array.matrix(true)?;
+    let split = Split { words: 1, rounding: Rounding::NearestEven, scaling: Scaling::None, lift_bits: 0 };
+    let Rounded { mut words, inexact, .. } = words(&matrix, format, &split, true);
+    Ok(Rows { elements: words.swap_remove(0), rows, columns, rounded: inexact[0] })
+}
+
+/// An open file whose header was read.
+struct Array<'a> {
+    path: &'a Path,
+    file: BufReader<File>,
+    shape: Vec<usize>,
+    order: Order,
+    kind: Kind,
+    /// The size of an element.
+    size: usize,
+    is_swapped: bool,
+}
+
+impl<'a> Array<'a> {
+    /// Opens a file with elements that a format can be read from.
+    fn open(path: &'a Path, format: Format) -> Result<Self, Failure> {
+        let refuse = |what: &dyn std::fmt::Display| refuse(path, what);
+        let mut file = BufReader::new(File::open(path).map_err(|error| refuse(&error))?);
+        let npy = NpyHeader::from_reader(&mut file).map_err(|error| refuse(&format!("not a NumPy file: {error}")))?;
+        let shape: Vec<usize> = npy.shape().iter().map(|size| usize::try_from(*size).unwrap_or(usize::MAX)).collect();
+        let dtype = npy.dtype();
+        let unsupported = || refuse(&format!("unsupported element type {}", dtype.descr()));
+        let DType::Plain(of) = &dtype else { return Err(unsupported()) };
+        let size = usize::try_from(of.size_field()).unwrap_or(0);
+        let is_bits = of.type_char() == TypeChar::Uint && !format.is_integer();
+        if is_bits && size != format.storage_bytes() {
+            return Err(refuse(&format!(
+                "unsigned integers of {size} bytes, but the bits of {format} take {}",
+                format.storage_bytes()
+            )));
+        }
+        let kind = match (of.type_char(), size) {
+            (TypeChar::Uint, _) if is_bits => Kind::Bits(format),
+            // Floats are read by their bits: a conversion would turn signaling NaNs into quiet ones.
+            (TypeChar::Float, 2) => Kind::Bits(Format::F16),
+            (TypeChar::Float, 4) => Kind::Bits(Format::F32),
+            (TypeChar::Float, 8) => Kind::Bits(Format::F64),
+            (TypeChar::Int, 1) => Kind::Bits(Format::S8),
+            (TypeChar::Int, 2) => Kind::Bits(Format::S16),
+            (TypeChar::Int, 4) => Kind::Bits(Format::S32),
+            (TypeChar::Uint, 1) => Kind::Bits(Format::U8),
+            (TypeChar::Uint, 2) => Kind::Short,
+            (TypeChar::Uint, 4) => Kind::Bits(Format::U32),
+            (TypeChar::Int, 8) => Kind::Long { is_signed: true },
+            (TypeChar::Uint, 8) => Kind::Long { is_signed: false },
+            _ => return Err(unsupported()),
+        };
+        let is_swapped = of.endianness() == Endianness::Big;
+        Ok(Self { path, file, shape, order: npy.order(), kind, size, is_swapped })
+    }
+
+    fn refuse(&self, what: &dyn std::fmt::Display) -> Failure {
+        refuse(self.path, what)
+    }
+
+    /// The shape for people: `3×4`.
+    fn shown(&self) -> String {
+        let sizes: Vec<String> = self.shape.iter().map(ToString::to_string).collect();
+        if sizes.is_empty() { "()".to_owned() } else { sizes.join("×") }
+    }
+
+    fn is_fortran(&self) -> bool {
+        self.order == Order::Fortran && self.shape.len() == 2
+    }
+
+    /// The number of elements.
+    fn count(&self) -> Result<usize, Failure> {
+        let count = self.shape.iter().try_fold(1usize, |count, size| count.checked_mul(*size));
+        count
+            .filter(|count| count.checked_mul(8).is_some())
+            .ok_or_else(|| self.refuse(&format!("{} elements are too many", self.shown())))
+    }
+
+    /// Reads the values of a matrix.
+    fn matrix(mut self, is_column: bool) -> Result<Matrix, Failure> {
+        let (rows, columns) = match *self.shape {
+            [] => (1, 1),
+            [length] if is_column => (length, 1),
+            [length] => (1, length),
+            [rows, columns] => (rows, columns),
+            _ => return Err(self.refuse(&format!("{} dimensions, but a matrix has 2", self.shape.len()))),
+        };
+        let count = self.count()?;
+        let values = values(&mut self.file, self.kind, (count, self.size), self.is_swapped);
+        let values = values.map_err(|what| self.refuse(&what))?;
+        let values = if self.is_fortran() { by_rows(&values, rows, columns) } else { values };
+        Matrix::new(rows, columns, values).map_err(|error| self.refuse(&error))
+    }
+
+    /// Reads elements that are stored as the bits of a format, in their order in the file.
+    fn elements(mut self, format: Format) -> Result<Elements, Failure> {
+        let count = self.count()?;
+        let length = count * self.size;
+        let mut bytes = Vec::with_capacity(length.min(CAPACITY));
+        let read = (&mut self.file).take(length as u64).read_to_end(&mut bytes);
+        read.map_err(|error| self.refuse(&error))?;
+        if bytes.len() < length {
+            return Err(self.refuse(&format!("it ends before element {count}: {} were read", bytes.len() / self.size)));
+        }
+        if self.is_swapped {
+            bytes.chunks_exact_mut(self.size).for_each(<[u8]>::reverse);
+        }
+        Elements::from_bytes(format, bytes).map_err(|error| self.refuse(&error))
+    }
+}
+
+fn refuse(path: &Path, what: &dyn std::fmt::Display) -> Failure {
+    Failure::usage(format!("`{}`: {what}", path.display()))
 }
 
 /// Converts a matrix that is stored column by column to row-major order.
@@ -142,17 +236,21 @@ fn values(
 /// The maximum capacity reserved before elements are read.
 const CAPACITY: usize = 1 << 24;
 
-/// Returns the bytes of a NumPy file that holds D: as values of the narrowest type that holds its format, or as its
-/// bits.
+/// Returns the bytes of a NumPy file that holds the matrix D: as values of the narrowest type that holds its format, or
+/// as its bits.
 pub(crate) fn write(d: &Elements, rows: usize, columns: usize, as_bits: bool) -> Vec<u8> {
-    let shape = [rows as u64, columns as u64];
+    write_shaped(d, &[rows as u64, columns as u64], as_bits)
+}
+
+/// Like [`write`], for an array of any shape.
+pub(crate) fn write_shaped(d: &Elements, shape: &[u64], as_bits: bool) -> Vec<u8> {
     let format = d.format();
     let mut bytes = Vec::new();
     macro_rules! written {
         ($type:ty, $of:expr) => {{
             let mut writer = npyz::WriteOptions::<$type>::new()
                 .default_dtype()
-                .shape(&shape)
+                .shape(shape)
                 .writer(&mut bytes)
                 .begin_nd()
                 .expect("a vector takes every byte");

@@ -1,6 +1,10 @@
 //! Comparison of reports: property by property, and bit by bit for inputs in common.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet, HashMap},
+    hash::{BuildHasherDefault, Hasher},
+};
 
 use mxprobe_api::{Format, OperationId};
 
@@ -11,8 +15,8 @@ use super::{
 use crate::{
     findings::{Comparable, Outcome},
     report::record::{
-        Alone, Answer, COMPARISON_SCHEMA, Compared, Comparison, DotCompared, EvidenceRecord, FindingRecord, Match,
-        MatchedBy, OperationReport, Report, Side, State,
+        Alone, Answer, COMPARISON_SCHEMA, Compared, Comparison, DotCompared, DotText, EvidenceList, EvidenceRecord,
+        FindingRecord, Match, MatchedBy, OperationReport, Report, Side, State,
     },
 };
 
@@ -138,14 +142,22 @@ fn first_side(found: &matching::Matched<'_>) -> usize {
 fn compare_probe(probe: &str, found: &matching::Matched<'_>, same_device: bool) -> Compared {
     let answers: Vec<Vec<Answer>> = found.operations.iter().map(|operations| answers(probe, operations)).collect();
     let present = || found.operations.iter().zip(&answers).filter(|(operations, _)| !operations.is_empty());
-    let keys: Vec<BTreeSet<String>> = present().map(|(_, answers)| keys(probe, answers)).collect();
+    let compared = comparable(probe);
+    let first = present().next().and_then(|(_, answers)| answers.first()?.value.as_ref());
+    let is_same = |(_, answers): (_, &Vec<Answer>)| matches!(&answers[..], [one] if one.value.as_ref() == first);
     let arises = present().any(|(_, answers)| answers.iter().any(|answer| answer.outcome != Outcome::Unsupported));
-    let missing = keys.iter().any(BTreeSet::is_empty);
-    let settled: Vec<&BTreeSet<String>> = keys.iter().filter(|keys| !keys.is_empty()).collect();
-    let agree = settled.windows(2).all(|pair| pair[0] == pair[1]);
+    // Equal values have equal keys.
+    let (missing, settled, agree) = if first.is_some() && present().all(is_same) {
+        (false, present().count(), true)
+    } else {
+        let keys: Vec<BTreeSet<String>> = present().map(|(_, answers)| keys(compared, answers)).collect();
+        let settled: Vec<&BTreeSet<String>> = keys.iter().filter(|keys| !keys.is_empty()).collect();
+        let agree = settled.windows(2).all(|pair| pair[0] == pair[1]);
+        (settled.len() < keys.len(), settled.len(), agree)
+    };
     let failed: Vec<bool> =
         present().map(|(_, answers)| answers.iter().any(|answer| answer.outcome == Outcome::Failed)).collect();
-    let is_comparable = match comparable(probe) {
+    let is_comparable = match compared {
         Comparable::WithinK => found.by != MatchedBy::Terms,
         Comparable::WithinDevice => same_device,
         Comparable::AsIs | Comparable::By(_) | Comparable::NanBits => true,
@@ -154,7 +166,7 @@ fn compare_probe(probe: &str, found: &matching::Matched<'_>, same_device: bool) 
         State::Differs
     } else if !arises && present().all(|(_, answers)| !answers.is_empty()) {
         State::Equal
-    } else if !is_comparable || missing || settled.len() < 2 {
+    } else if !is_comparable || missing || settled < 2 {
         State::Open
     } else {
         State::Equal
@@ -164,63 +176,117 @@ fn compare_probe(probe: &str, found: &matching::Matched<'_>, same_device: bool) 
 
 /// Returns the distinct answers of a report's operations.
 fn answers(probe: &str, operations: &[&OperationReport]) -> Vec<Answer> {
-    let mut answers: Vec<Answer> = Vec::new();
+    let mut found: Vec<(&FindingRecord, Vec<&OperationId>)> = Vec::new();
     for report in operations {
         let Some(finding) = report.finding(probe) else { continue };
-        let same = |answer: &&mut Answer| answer.outcome == finding.outcome && answer.value == finding.value;
-        match answers.iter_mut().find(same) {
-            Some(answer) => answer.operations.push(report.operation.id.clone()),
-            None => answers.push(answer(finding, &report.operation.id)),
+        let same =
+            |(known, _): &&mut (&FindingRecord, _)| known.outcome == finding.outcome && known.value == finding.value;
+        match found.iter_mut().find(same) {
+            Some((_, ids)) => ids.push(&report.operation.id),
+            None => found.push((finding, vec![&report.operation.id])),
         }
     }
-    if answers.len() == 1 {
-        answers[0].operations.clear();
-    }
-    answers
-}
-
-fn answer(finding: &FindingRecord, id: &OperationId) -> Answer {
-    Answer {
+    let is_one = found.len() == 1;
+    let answer = |(finding, ids): (&FindingRecord, Vec<&OperationId>)| Answer {
         outcome: finding.outcome,
         value: finding.value.clone(),
         words: finding.words(),
-        operations: vec![id.clone()],
+        operations: if is_one { Vec::new() } else { ids.into_iter().cloned().collect() },
+    };
+    found.into_iter().map(answer).collect()
+}
+
+/// The formats of a dot, and its input in the form of [`DotText`].
+#[derive(PartialEq, Eq, Hash)]
+struct Input<'a> {
+    formats: [Format; 4],
+    function: &'a str,
+    a: Cow<'a, str>,
+    b: Cow<'a, str>,
+    c: &'a str,
+    scales: [Option<Cow<'a, str>>; 2],
+}
+
+/// A hash of long texts, eight bytes at a time. Whoever writes a report with colliding inputs slows down its comparison
+/// alone.
+#[derive(Default)]
+struct Folded(u64);
+
+impl Hasher for Folded {
+    fn write(&mut self, bytes: &[u8]) {
+        let (words, rest) = bytes.as_chunks();
+        for word in words {
+            self.write_u64(u64::from_le_bytes(*word));
+        }
+        if !rest.is_empty() {
+            self.write_u64(rest.iter().fold(1, |word, byte| word << 8 | u64::from(*byte)));
+        }
+    }
+
+    fn write_u64(&mut self, word: u64) {
+        // An odd number with many changes of bits: 2^64 divided by the golden ratio.
+        let mixed = (self.0 ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        // The high bits depend on every bit, the low ones only on those below.
+        self.0 = mixed ^ mixed >> 32;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
     }
 }
 
-type Input<'a> = (Vec<Format>, [&'a str; 2], &'a [String], &'a [String], Option<&'a [String]>, Option<&'a [String]>);
+/// A dot in the evidence of a finding, and the results of those who were asked for it.
+struct Asked<'a> {
+    first: (&'a EvidenceList, usize),
+    results: Vec<Option<(&'a str, &'a OperationId)>>,
+}
 
 /// Compares the dots that several reports have in their evidence: returns their number, and those with different
 /// results.
 fn compare_dots(found: &matching::Matched<'_>) -> (usize, Vec<DotCompared>) {
-    let mut asked: HashMap<Input<'_>, usize> = HashMap::new();
-    let mut dots: Vec<DotCompared> = Vec::new();
+    let mut known: HashMap<Input<'_>, usize, BuildHasherDefault<Folded>> = HashMap::default();
+    let mut asked: Vec<Asked<'_>> = Vec::new();
     let sides = found.operations.len();
     for (side, operations) in found.operations.iter().enumerate() {
         for report in operations {
             let id = &report.operation.id;
-            for evidence in report.findings.iter().flat_map(|finding| &finding.evidence) {
-                let at = *asked.entry(input(evidence, id)).or_insert_with(|| {
-                    let input =
-                        EvidenceRecord { about: question(&evidence.about), rivals: Vec::new(), ..evidence.clone() };
-                    dots.push(DotCompared { operations: vec![None; sides], input, d: vec![None; sides] });
-                    dots.len() - 1
-                });
-                // The first operation of a side represents it, unless a later one has a result that no side has yet.
-                let dot = &mut dots[at];
-                if dot.d[side].is_none() || dot.d.iter().flatten().all(|d| *d != evidence.d) {
-                    dot.d[side] = Some(evidence.d.clone());
-                    dot.operations[side] = Some(id.clone());
+            for list in report.findings.iter().map(|finding| &finding.evidence) {
+                for (place, dot) in list.texts().enumerate() {
+                    let d = dot.d;
+                    let at = *known.entry(input(dot, id)).or_insert_with(|| {
+                        asked.push(Asked { first: (list, place), results: vec![None; sides] });
+                        asked.len() - 1
+                    });
+                    // The first operation of a side represents it, unless a later one has a result that no side has yet.
+                    let results = &mut asked[at].results;
+                    if results[side].is_none() || results.iter().flatten().all(|(known, _)| *known != d) {
+                        results[side] = Some((d, id));
+                    }
                 }
             }
         }
     }
-    dots.retain(|dot| dot.d.iter().flatten().count() > 1);
-    let in_common = dots.len();
-    dots.retain(|dot| dot.d.iter().flatten().collect::<BTreeSet<_>>().len() > 1);
+    asked.retain(|dot| dot.results.iter().flatten().count() > 1);
+    let in_common = asked.len();
+    let results = |dot: &Asked<'_>| dot.results.iter().flatten().map(|(d, _)| *d).collect::<BTreeSet<_>>().len();
+    asked.retain(|dot| results(dot) > 1);
+    let mut dots: Vec<DotCompared> = asked.iter().map(Asked::compared).collect();
     // The simplest dots come first.
     dots.sort_by_key(|dot| dot.input.a.iter().filter(|bits| !is_zero(bits)).count());
     (in_common, dots)
+}
+
+impl Asked<'_> {
+    fn compared(&self) -> DotCompared {
+        let (list, at) = self.first;
+        let input = list.record(at);
+        let results = || self.results.iter();
+        DotCompared {
+            operations: results().map(|result| result.map(|(_, id)| id.clone())).collect(),
+            input: EvidenceRecord { about: question(&input.about), rivals: Vec::new(), ..input },
+            d: results().map(|result| result.map(|(d, _)| d.to_owned())).collect(),
+        }
+    }
 }
 
 /// Returns the purpose of an input, without one device's result.
@@ -234,12 +300,11 @@ fn is_zero(hex: &str) -> bool {
     hex.trim_start_matches("0x").bytes().all(|digit| digit == b'0')
 }
 
-fn input<'a>(evidence: &'a EvidenceRecord, id: &OperationId) -> Input<'a> {
-    let scales = (evidence.scale_a.as_deref(), evidence.scale_b.as_deref());
-    let function = evidence.function.as_deref().unwrap_or_default();
+fn input<'a>(dot: DotText<'a>, id: &OperationId) -> Input<'a> {
+    let DotText { function, a, b, c, scales, .. } = dot;
     // The same bits mean the same in xf32 as in tf32, but other numbers in FNUZ than in OCP formats.
     let read = |format: Format| if format == Format::XF32 { Format::TF32 } else { format };
-    (vec![id.d, read(id.a), read(id.b), id.c], [function, &evidence.c], &evidence.a, &evidence.b, scales.0, scales.1)
+    Input { formats: [id.d, read(id.a), read(id.b), id.c], function, a, b, c, scales }
 }
 
 /// Whether two matches have the same answers on every side, so that one table suffices for both.

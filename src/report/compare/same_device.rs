@@ -110,7 +110,10 @@ fn of_unit(unit: &str, in_common: &[&Match], left: usize, right: usize) -> Strin
 /// and bits of evidence.
 fn differing(found: &Match, left: usize, right: usize) -> Vec<&str> {
     let rows = found.rows.iter().filter(|row| row.state == State::Differs);
-    let rows = rows.filter(|row| keys(&row.probe, &row.answers[left]) != keys(&row.probe, &row.answers[right]));
+    let rows = rows.filter(|row| {
+        let compared = comparable(&row.probe);
+        keys(compared, &row.answers[left]) != keys(compared, &row.answers[right])
+    });
     let mut names: Vec<&str> = rows.map(|row| row.probe.as_str()).collect();
     if dots(found, left, right).next().is_some() {
         names.push(BITS);

@@ -1,6 +1,6 @@
 //! Reads saved reports, and finds and locates their problems.
 
-use std::{collections::BTreeSet, fmt};
+use std::{collections::BTreeSet, fmt, sync::Arc};
 
 use mxprobe_api::{Format, OperationId, ScalarFunction};
 use serde::de::DeserializeOwned;
@@ -44,7 +44,27 @@ fn problem(path: impl Into<String>, reason: impl Into<String>) -> Problem {
 /// # Errors
 /// The first problem, if this is not a report of this major version.
 pub fn read_reports(text: &str) -> Result<Vec<Report>, Problem> {
-    read_all(text, SCHEMA)
+    read_shared(&Arc::new(text.to_owned()))
+}
+
+/// Like [`read_reports`]; the reports share the text, in which their evidence stays until it is asked for.
+///
+/// # Errors
+/// The first problem, if this is not a report of this major version.
+pub(crate) fn read_shared(text: &Arc<String>) -> Result<Vec<Report>, Problem> {
+    match quick::reports(text, DEEPEST, &|schema| is_readable_as(schema, SCHEMA)) {
+        Some(found) => Ok(found),
+        None => read_values(text, SCHEMA),
+    }
+}
+
+/// Whether a text starts as a report does, or an array of them: with the name of the schema. It is then not a document
+/// of another kind, though it may not be a report either.
+pub(crate) fn starts_as_report(text: &[u8]) -> bool {
+    let text = text.trim_ascii_start();
+    let text = text.strip_prefix(b"[").unwrap_or(text);
+    let tokens: [&[u8]; 4] = [b"{", b"\"schema\"", b":", b"\"mxprobe-report/"];
+    tokens.into_iter().try_fold(text, |text, token| text.trim_ascii_start().strip_prefix(token)).is_some()
 }
 
 /// Reads a document with the schema `wanted`, such as [`IDENTIFICATION_SCHEMA`](super::IDENTIFICATION_SCHEMA). Unknown
@@ -174,10 +194,19 @@ pub fn kind(text: &str) -> Option<&'static str> {
 /// # Errors
 /// The first problem, if a document is not of this schema and major version.
 pub fn read_all<T: DeserializeOwned>(text: &str, wanted: &str) -> Result<Vec<T>, Problem> {
-    let is_known = |schema: &str| version(schema).is_some_and(|found| Some(found) == version(wanted));
-    if let Some(found) = quick::documents(text, DEEPEST, &is_known) {
-        return Ok(found);
+    match quick::documents(text, DEEPEST, &|schema| is_readable_as(schema, wanted)) {
+        Some(found) => Ok(found),
+        None => read_values(text, wanted),
     }
+}
+
+/// Whether a schema has the name and the major version of another.
+fn is_readable_as(schema: &str, wanted: &str) -> bool {
+    version(schema).is_some_and(|found| Some(found) == version(wanted))
+}
+
+/// Like [`read_all`], by way of a tree of values.
+fn read_values<T: DeserializeOwned>(text: &str, wanted: &str) -> Result<Vec<T>, Problem> {
     match parse(text)? {
         Value::Array(values) => values
             .into_iter()

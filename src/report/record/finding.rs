@@ -4,6 +4,7 @@ use mxprobe_api::{Format, Operation, OperationId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::evidence::EvidenceList;
 use crate::findings::{Evidence, Finding, Input, Outcome, Probed, Value};
 
 /// An operation in the form that `list` uses.
@@ -56,8 +57,9 @@ pub struct FindingRecord {
     /// The answer in words.
     pub statement: String,
     /// The bits that prove it.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub evidence: Vec<EvidenceRecord>,
+    #[serde(default, skip_serializing_if = "EvidenceList::is_empty")]
+    #[schemars(with = "Vec<EvidenceRecord>")]
+    pub evidence: EvidenceList,
 }
 
 impl FindingRecord {
@@ -162,7 +164,7 @@ impl FindingRecord {
             reason: finding.reason.clone(),
             value: finding.value.as_ref().map(Into::into),
             statement: finding.statement.clone(),
-            evidence: EvidenceRecord::all(&finding.evidence, id),
+            evidence: EvidenceRecord::all(&finding.evidence, id).into(),
         }
     }
 }

@@ -6,6 +6,7 @@ pub mod check;
 mod classes;
 mod comparison;
 mod distinction;
+mod evidence;
 mod finding;
 mod fleet;
 mod growth;
@@ -19,6 +20,7 @@ mod provenance;
 mod quick;
 mod report;
 mod request;
+mod scan;
 mod screening;
 mod summary;
 mod throughput;
@@ -34,6 +36,8 @@ pub use comparison::{
 pub use distinction::{
     DISTINCTION_SCHEMA, DistinctionReport, DistinctionVerdict, Inputs, ProofRecord, RefutedFormula, distinction_schema,
 };
+pub(super) use evidence::DotText;
+pub use evidence::EvidenceList;
 pub use finding::{EvidenceRecord, FindingRecord, OperationRecord, OperationReport, RivalRecord};
 pub use fleet::{
     Change, Counted, Drift, EarlierFleet, FLEET_SCHEMA, FleetClass, FleetDifference, FleetKind, FleetReport, Member,

@@ -1,15 +1,14 @@
 //! Reads documents straight into their types, if nothing is wrong with them. Whatever is wrong is said by
 //! [`check`](super::check), which reads a document into a tree of values first and so knows where a problem is.
 
-use std::{borrow::Cow, fmt};
+use std::sync::Arc;
 
-use serde::{
-    Deserializer,
-    de::{DeserializeOwned, DeserializeSeed, Error, MapAccess, SeqAccess, Visitor},
+use serde::de::DeserializeOwned;
+
+use super::{
+    report::Report,
+    scan::{Scanned, scan},
 };
-
-/// The most keys of one object that are compared with each other; the reports' own have fewer than thirty.
-const MOST_KEYS: usize = 64;
 
 /// Reads a document with a schema that `is_known`, or an array of them, nested at most `deepest` deep. `None` if a key
 /// appears twice in an object, or anything else is wrong.
@@ -18,150 +17,44 @@ pub(super) fn documents<T: DeserializeOwned>(
     deepest: usize,
     is_known: &dyn Fn(&str) -> bool,
 ) -> Option<Vec<T>> {
-    let mut state = State { keys: Vec::new(), deepest, is_known, documents: 0, known: 0 };
+    scan(text, None, deepest, is_known)?;
+    typed(text)
+}
+
+/// Like [`documents`], for reports, whose evidence is not decoded but stays in the text.
+pub(super) fn reports(text: &Arc<String>, deepest: usize, is_known: &dyn Fn(&str) -> bool) -> Option<Vec<Report>> {
+    let Scanned { text: without, evidence } = scan(text, Some(text), deepest, is_known)?;
+    let mut reports: Vec<Report> = typed(&without)?;
+    let mut left = evidence.len();
+    let mut evidence: Vec<_> = evidence.into_iter().map(Some).collect();
+    let operations = reports.iter_mut().flat_map(|report| &mut report.operations);
+    for finding in operations.flat_map(|operation| &mut operation.findings) {
+        if let [stand_in] = &*finding.evidence {
+            let at: usize = stand_in.about.parse().ok()?;
+            finding.evidence = evidence.get_mut(at)?.take()?;
+            left -= 1;
+        }
+    }
+    (left == 0).then_some(reports)
+}
+
+fn typed<T: DeserializeOwned>(text: &str) -> Option<Vec<T>> {
     let mut reader = serde_json::Deserializer::from_str(text);
     reader.disable_recursion_limit();
-    Item { state: &mut state, depth: 0, is_document: true }.deserialize(&mut reader).ok()?;
+    let found = match text.trim_start().starts_with('[') {
+        true => serde::Deserialize::deserialize(&mut reader).ok()?,
+        false => vec![T::deserialize(&mut reader).ok()?],
+    };
     reader.end().ok()?;
-    if state.documents != state.known {
-        return None;
-    }
-    let mut reader = serde_json::Deserializer::from_str(text);
-    reader.disable_recursion_limit();
-    match text.trim_start().starts_with('[') {
-        true => serde::Deserialize::deserialize(&mut reader).ok(),
-        false => Some(vec![T::deserialize(&mut reader).ok()?]),
-    }
-}
-
-/// The state of a first pass over a text.
-struct State<'a, 'de> {
-    /// The keys of the objects around the current place, those of the innermost last.
-    keys: Vec<Cow<'de, str>>,
-    deepest: usize,
-    is_known: &'a dyn Fn(&str) -> bool,
-    /// The documents, and those of a known schema.
-    documents: usize,
-    known: usize,
-}
-
-/// A value of any type, of which nothing is kept.
-struct Item<'s, 'a, 'de> {
-    state: &'s mut State<'a, 'de>,
-    depth: usize,
-    /// Whether an object here is a whole document.
-    is_document: bool,
-}
-
-impl<'de> DeserializeSeed<'de> for Item<'_, '_, 'de> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
-        from.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Item<'_, '_, 'de> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a value")
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_str<E>(self, _: &str) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_unit<E>(self) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
-        let depth = self.depth + 1;
-        if depth > self.state.deepest {
-            return Err(A::Error::custom("nested too deeply"));
-        }
-        // A list of values could be read as a document without names.
-        if self.is_document && self.depth > 0 {
-            return Err(A::Error::custom("a list in the place of a document"));
-        }
-        let is_document = self.is_document;
-        while items.next_element_seed(Item { state: &mut *self.state, depth, is_document })?.is_some() {}
-        Ok(())
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
-        let depth = self.depth + 1;
-        if depth > self.state.deepest {
-            return Err(A::Error::custom("nested too deeply"));
-        }
-        self.state.documents += usize::from(self.is_document);
-        let first = self.state.keys.len();
-        while let Some(key) = items.next_key_seed(Key)? {
-            let keys = &self.state.keys[first..];
-            if keys.len() >= MOST_KEYS || keys.contains(&key) {
-                return Err(A::Error::custom("a key appears twice, or there are too many"));
-            }
-            let is_schema = self.is_document && key == "schema";
-            self.state.keys.push(key);
-            if is_schema {
-                let schema: Cow<'_, str> = items.next_value()?;
-                self.state.known += usize::from((self.state.is_known)(&schema));
-            } else {
-                items.next_value_seed(Item { state: &mut *self.state, depth, is_document: false })?;
-            }
-        }
-        self.state.keys.truncate(first);
-        Ok(())
-    }
-}
-
-/// A key, borrowed from the text unless it has escapes.
-struct Key;
-
-impl<'de> DeserializeSeed<'de> for Key {
-    type Value = Cow<'de, str>;
-
-    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Self::Value, D::Error> {
-        from.deserialize_str(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Key {
-    type Value = Cow<'de, str>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a key")
-    }
-
-    fn visit_borrowed_str<E>(self, key: &'de str) -> Result<Self::Value, E> {
-        Ok(Cow::Borrowed(key))
-    }
-
-    fn visit_str<E>(self, key: &str) -> Result<Self::Value, E> {
-        Ok(Cow::Owned(key.to_owned()))
-    }
+    Some(found)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::borrow::Cow;
+
     use super::*;
+    use crate::report::record::{DotText, FindingRecord};
 
     #[derive(serde::Deserialize, PartialEq, Debug)]
     struct One {
@@ -199,6 +92,79 @@ mod tests {
             r#"[["a/1.0", 1]]"#,
         ] {
             assert_eq!(read(wrong), None, "{wrong}");
+        }
+    }
+
+    /// A report with this evidence.
+    fn report(evidence: &str) -> Arc<String> {
+        Arc::new(format!(
+            r#"{{"schema": "mxprobe-report/1.4",
+            "tool": {{"name": "x", "version": "1", "target": "x", "rustc": "x", "arguments": []}},
+            "time": {{"start": "2026-01-01T00:00:00Z", "duration_ns": 1, "interrupted": false}},
+            "host": {{"os": "x"}}, "refusals": [], "evidence": [3],
+            "device": {{"backend": "sim", "selector": "sim:x", "name": "x", "fingerprint": "x", "kind": "model", "properties": {{}}}},
+            "operations": [{{"id": "dot.m1n1k2.f32.bf16.bf16.f32", "scope": "thread", "dots": 1, "duration_ns": 1, "findings": [
+              {{"probe": "none", "outcome": "measured", "value": {{"evidence": [1]}}, "statement": "\"evidence\":[{{", "evidence": []}},
+              {{"probe": "p", "outcome": "measured", "value": 1, "statement": "s", "evidence": {evidence}}},
+              {{"evidence": [{{"about": "0", "a": ["]}}"], "d": ""}}], "probe": "q", "outcome": "measured", "statement": ""}}]}}]}}"#
+        ))
+    }
+
+    #[test]
+    fn evidence_is_found_in_the_text_as_it_would_be_read() {
+        for evidence in [
+            "[]",
+            r#"[{"about": "é, a tie", "a": ["0x1", "0x2"], "b": ["0x3", "0x4"], "c": "0x5", "d": "0x6"}]"#,
+            r#"[{"d":"0x6","rivals":[],"c":"","a":[],"about":""}, {"about": "x", "function": "sqrt", "a": ["0x1234567890"],
+                "d": "1", "scale_a": ["a", "b"], "scale_b": [], "rivals": [{"answer": "x", "d": "y"}, {"d":"z","answer":"w"}]}]"#,
+        ] {
+            let text = report(evidence);
+            let found = reports(&text, 100, &|_| true).expect("the usual form");
+            let wanted: Report = serde_json::from_str(&text).unwrap();
+            assert_eq!(found[0].operations, wanted.operations, "{evidence}");
+            for (found, wanted) in found[0].operations[0].findings.iter().zip(&wanted.operations[0].findings) {
+                let texts = |finding: &FindingRecord| {
+                    let text = |dot: DotText<'_>| {
+                        let scales = dot.scales.map(|scales| scales.map(Cow::into_owned));
+                        [dot.function, &dot.a, &dot.b, dot.c, dot.d]
+                            .map(str::to_owned)
+                            .map(Some)
+                            .into_iter()
+                            .chain(scales)
+                    };
+                    finding.evidence.texts().flat_map(text).collect::<Vec<_>>()
+                };
+                assert_eq!(texts(found), texts(wanted), "{evidence}");
+                assert_eq!(found.evidence.len(), wanted.evidence.len());
+                for (at, record) in wanted.evidence.iter().enumerate() {
+                    assert_eq!(found.evidence.record(at), *record);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn evidence_in_another_form_is_left_to_the_other_reader() {
+        for evidence in [
+            "null",
+            "3",
+            "[3]",
+            "[{}]",
+            r#"[{"about": "x", "a": ["0x1","0x2"], "d": "0x6"}]"#,
+            r#"[{"about": "x", "a": [ "0x1"], "d": "0x6"}]"#,
+            r#"[{"about": "x", "a": ["0x1", ], "d": "0x6"}]"#,
+            r#"[{"about": "x", "a": ["\u0031"], "d": "0x6"}]"#,
+            r#"[{"about": "\u0031", "a": ["0x1"], "d": "0x6"}]"#,
+            r#"[{"about": "x", "a": ["0x1"]}]"#,
+            r#"[{"about": "x", "a": ["0x1"], "a": ["0x1"], "d": "0x6"}]"#,
+            r#"[{"about": "x", "a": ["0x1"], "d": "0x6", "new": 1}]"#,
+            r#"[{"about": "x", "a": ["0x1"], "d": "0x6", "function": null}]"#,
+            r#"[{"about": "x", "a": ["0x1"], "d": "0x6", "rivals": [{"answer": "x"}]}]"#,
+            r#"[{"about": "x", "a": ["0x1"], "d": "0x6"},]"#,
+            r#"[{"about": "x", "a": ["0x1"], "d": "0x6"}"#,
+            "[{\"about\": \"x\u{1}\", \"a\": [\"0x1\"], \"d\": \"0x6\"}]",
+        ] {
+            assert!(reports(&report(evidence), 100, &|_| true).is_none(), "{evidence}");
         }
     }
 }

@@ -3,7 +3,7 @@
 use mxprobe_api::OperationId;
 
 use super::{
-    Report,
+    EvidenceList, Report,
     finding::{FindingRecord, OperationRecord, OperationReport},
 };
 use crate::findings::Outcome;
@@ -24,7 +24,7 @@ impl OperationReport {
                 reason: Some(reason.to_owned()),
                 value: None,
                 statement: String::new(),
-                evidence: Vec::new(),
+                evidence: EvidenceList::default(),
             }],
             dots: 0,
             duration_ns: 0,

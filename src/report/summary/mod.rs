@@ -39,8 +39,11 @@ impl Report {
 }
 
 /// Returns the answer to a question, if all operations that were asked agree.
-pub(crate) fn unanimous<'a>(operations: &'a [OperationReport], probe: &str) -> Option<&'a serde_json::Value> {
-    let mut values = operations.iter().filter_map(|report| report.finding(probe)?.value.as_ref());
+pub(crate) fn unanimous<'a>(
+    operations: impl IntoIterator<Item = &'a OperationReport>,
+    probe: &str,
+) -> Option<&'a serde_json::Value> {
+    let mut values = operations.into_iter().filter_map(|report| report.finding(probe)?.value.as_ref());
     let first = values.next()?;
     values.all(|value| value == first).then_some(first)
 }

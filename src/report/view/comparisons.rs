@@ -35,12 +35,14 @@ pub struct Comparisons<'a> {
 
 impl Show for Comparisons<'_> {
     fn page(&self, evidence: bool) -> Page {
-        let listed = self.listed || self.all || evidence;
-        let blocks = vec![
-            Block::Screen(comparisons_screen::blocks(self.found, listed, self.all)),
-            Block::Paper(blocks(self.found, self.reports, self.all)),
-        ];
+        let mut blocks = self.screen(evidence);
+        blocks.push(Block::Paper(self::blocks(self.found, self.reports, self.all)));
         Page { title: heading(self.found), blocks }
+    }
+
+    fn screen(&self, evidence: bool) -> Vec<Block> {
+        let listed = self.listed || self.all || evidence;
+        vec![Block::Screen(comparisons_screen::blocks(self.found, listed, self.all))]
     }
 
     fn rows(&self) -> Rows {

@@ -131,14 +131,13 @@ fn fitted(families: &[String], shape: Option<&str>, room: usize) -> String {
 
 /// Describes unsurprising facts that hold for every operation: subnormals kept, one NaN.
 fn common(operations: &[OperationReport]) -> Option<String> {
-    let matrix: Vec<OperationReport> =
-        operations.iter().filter(|report| report.operation.id.family != crate::scalars::FAMILY).cloned().collect();
-    let is_kept = |probe: &str| unanimous(&matrix, probe).is_some_and(|value| value == "kept");
+    let matrix = || operations.iter().filter(|report| report.operation.id.family != crate::scalars::FAMILY);
+    let is_kept = |probe: &str| unanimous(matrix(), probe).is_some_and(|value| value == "kept");
     let mut facts = Vec::new();
     if ["subnormals.a", "subnormals.b", "subnormals.c", "subnormals.d"].into_iter().all(is_kept) {
         facts.push("subnormals kept".to_owned());
     }
-    let of_f32 = matrix.iter().filter(|report| report.operation.id.d.name() == "f32");
+    let of_f32 = matrix().filter(|report| report.operation.id.d.name() == "f32");
     let nans: BTreeSet<&str> = of_f32
         .filter_map(|report| report.finding("specials.nan")?.value.as_ref()?.as_object())
         .flat_map(|parts| parts.values().filter_map(Value::as_str))

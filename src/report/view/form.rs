@@ -5,7 +5,7 @@ use super::{
     html,
     json::to_json,
     markdown,
-    page::Page,
+    page::{Block, Page},
     style::Style,
     terminal,
 };
@@ -14,6 +14,11 @@ use super::{
 pub trait Show {
     /// Describes the result for people; with the bits behind it, if `evidence` is set.
     fn page(&self, evidence: bool) -> Page;
+
+    /// Returns the blocks of the page; those for documents and browsers may be missing.
+    fn screen(&self, evidence: bool) -> Vec<Block> {
+        self.page(evidence).blocks
+    }
 
     /// Returns the result as records of numbers and names; empty for a result that is not a list.
     fn rows(&self) -> Rows {
@@ -47,7 +52,7 @@ impl Form {
     #[must_use]
     pub fn text(self, shown: &dyn Show) -> String {
         match self {
-            Self::Table(style) => terminal::on_screen(&shown.page(style.evidence).blocks, style),
+            Self::Table(style) => terminal::on_screen(&shown.screen(style.evidence), style),
             Self::Json => shown.json(),
             Self::Markdown { evidence } => markdown::text(&shown.page(evidence)),
             Self::Csv => csv::text(&shown.rows()),

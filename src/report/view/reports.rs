@@ -33,20 +33,23 @@ impl Show for Reports<'_> {
             [one] => format!("{} {}", one.device.selector, one.device.name),
             several => format!("reports of {}", counted(several.len(), "device")),
         };
+        let paper = self.reports.iter().enumerate().map(|(at, report)| Block::Paper(page(report, at + 1, evidence)));
+        Page { title, blocks: self.screen(evidence).into_iter().chain(paper).collect() }
+    }
+
+    fn screen(&self, evidence: bool) -> Vec<Block> {
         let mut blocks = Vec::new();
         for (number, report) in self.reports.iter().enumerate() {
             if number > 0 {
                 blocks.push(Block::Gap);
             }
-            let screen = if self.listed || evidence {
+            blocks.push(Block::Screen(if self.listed || evidence {
                 reports_screen::blocks(report, evidence)
             } else {
                 first_screen::blocks(report)
-            };
-            blocks.push(Block::Screen(screen));
-            blocks.push(Block::Paper(page(report, number + 1, evidence)));
+            }));
         }
-        Page { title, blocks }
+        blocks
     }
 
     fn rows(&self) -> Rows {

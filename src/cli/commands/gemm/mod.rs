@@ -14,7 +14,7 @@ use std::time::Instant;
 
 use clap::ValueEnum;
 
-use crate::gemm::{Algorithm, Method, Scaling, Split, Unit, multiply, parts};
+use crate::gemm::{Algorithm, Method, Scaling, Split, Unit, multiply_words, parts_of_words};
 use mxprobe_api::{Error, OperationId, Rounding};
 
 use crate::cli::{
@@ -108,12 +108,11 @@ pub(crate) fn gemm(arguments: &Gemm, screen: Screen) -> Outcome {
     let sizes = format!("{id}, {}×{} by {}×{}", a.rows, a.columns, b.rows, b.columns);
     let progress = Progress::of_one(screen, format!("{} {sizes}", target.selector));
     let started = Instant::now();
-    let product = multiply(&unit, &a, &b, c.as_ref(), &algorithm).map_err(Failure::of_device)?;
+    let (product, words) = multiply_words(&unit, &a, &b, c.as_ref(), &algorithm).map_err(Failure::of_device)?;
     let seconds = started.elapsed().as_secs_f64();
     drop(progress);
     output::replace_bytes(out, &npy::write(&product.d, a.rows, b.columns, arguments.bits))?;
-    let parts = c.is_none().then(|| parts(&unit, &a, &b, &algorithm, &product.d)).transpose();
-    let parts = parts.map_err(Failure::of_device)?;
+    let parts = c.is_none().then(|| parts_of_words(&unit, (&a, &b), &words, &algorithm, &product.d));
     let computed = Computed {
         device: &target.selector,
         operation: &id,

@@ -1,14 +1,15 @@
 //! Rounds many values at a time into a format, in f64 arithmetic, which is exact here.
 
 use mxprobe_api::{Encoding, Format, Rounding, Specials};
-use mxprobe_models::{Vectorised, vectorised};
+
+use crate::{Vectorised, vectorised};
 
 /// The number of values that are rounded at a time: the fast result is used for all of them if all are in range.
 const BLOCK: usize = 64;
 
 /// A format's finite values as multiples of a power of two in each binade.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Grid {
+pub struct Grid {
     rounding: Rounding,
     /// The factor that values are multiplied by before rounding, and its reciprocal, for the result.
     up: f64,
@@ -34,6 +35,9 @@ pub(super) struct Grid {
     mask: u64,
 }
 
+/// Returns the bits of a value that is out of range, and the remainder after them.
+pub type Other<'a> = &'a dyn Fn(f64) -> (u64, f64);
+
 /// 2^exponent, a normal value.
 fn power_of_two(exponent: i32) -> f64 {
     f64::from_bits(u64::from((exponent + 1023).cast_unsigned()) << 52)
@@ -42,7 +46,8 @@ fn power_of_two(exponent: i32) -> f64 {
 impl Grid {
     /// The grid for values that are stored 2^lift times as large; `None` for f64, for block scales and for rounding to
     /// odd.
-    pub(super) fn of(format: Format, rounding: Rounding, lift: i32) -> Option<Self> {
+    #[must_use]
+    pub fn of(format: Format, rounding: Rounding, lift: i32) -> Option<Self> {
         if rounding == Rounding::ToOdd || !(-1022..=1022).contains(&lift) {
             return None;
         }
@@ -89,17 +94,12 @@ impl Grid {
     /// Rounds values, subtracts the results from them, and writes the bits of the results, as many bytes each as
     /// `bytes` has per value. For NaN and for results out of range, `other` returns the bits and the remainder. Returns
     /// the number of values with a nonzero remainder.
-    pub(super) fn round(
-        self,
-        values: &mut [f64],
-        bytes: &mut [u8],
-        other: &(impl Fn(f64) -> (u64, f64) + ?Sized),
-    ) -> usize {
+    pub fn round(self, values: &mut [f64], bytes: &mut [u8], other: Other<'_>) -> usize {
         match (self.rounding == Rounding::NearestEven, self.is_integer) {
-            (true, false) => vectorised(Round::<'_, _, true, false> { grid: self, values, bytes, other }),
-            (true, true) => vectorised(Round::<'_, _, true, true> { grid: self, values, bytes, other }),
-            (false, false) => vectorised(Round::<'_, _, false, false> { grid: self, values, bytes, other }),
-            (false, true) => vectorised(Round::<'_, _, false, true> { grid: self, values, bytes, other }),
+            (true, false) => vectorised(Round::<'_, true, false> { grid: self, values, bytes, other }),
+            (true, true) => vectorised(Round::<'_, true, true> { grid: self, values, bytes, other }),
+            (false, false) => vectorised(Round::<'_, false, false> { grid: self, values, bytes, other }),
+            (false, true) => vectorised(Round::<'_, false, true> { grid: self, values, bytes, other }),
         }
     }
 
@@ -146,16 +146,14 @@ impl Grid {
 }
 
 /// The work of [`Grid::round`].
-struct Round<'a, F: ?Sized, const NEAREST: bool, const INTEGER: bool> {
+struct Round<'a, const NEAREST: bool, const INTEGER: bool> {
     grid: Grid,
     values: &'a mut [f64],
     bytes: &'a mut [u8],
-    other: &'a F,
+    other: Other<'a>,
 }
 
-impl<F: Fn(f64) -> (u64, f64) + ?Sized, const NEAREST: bool, const INTEGER: bool> Vectorised
-    for Round<'_, F, NEAREST, INTEGER>
-{
+impl<const NEAREST: bool, const INTEGER: bool> Vectorised for Round<'_, NEAREST, INTEGER> {
     type Output = usize;
 
     #[inline(always)]
@@ -176,7 +174,7 @@ impl<F: Fn(f64) -> (u64, f64) + ?Sized, const NEAREST: bool, const INTEGER: bool
             }
             if !in_range {
                 for (at, value) in values.iter().enumerate() {
-                    (codes[at], left[at]) = one_by_one::<F, NEAREST, INTEGER>(&grid, *value, other);
+                    (codes[at], left[at]) = one_by_one::<NEAREST, INTEGER>(&grid, *value, other);
                 }
             }
             let left = &left[..values.len()];
@@ -190,11 +188,7 @@ impl<F: Fn(f64) -> (u64, f64) + ?Sized, const NEAREST: bool, const INTEGER: bool
 
 /// Rounds one value of a block in which some are out of range.
 #[inline(never)]
-fn one_by_one<F: Fn(f64) -> (u64, f64) + ?Sized, const NEAREST: bool, const INTEGER: bool>(
-    grid: &Grid,
-    value: f64,
-    other: &F,
-) -> (u64, f64) {
+fn one_by_one<const NEAREST: bool, const INTEGER: bool>(grid: &Grid, value: f64, other: Other<'_>) -> (u64, f64) {
     let (code, rest, fits) = grid.one::<NEAREST, INTEGER>(value);
     if fits { (code, rest) } else { other(value) }
 }
@@ -224,12 +218,12 @@ fn store(codes: &[u64], bytes: &mut [u8], size: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gemm::{Uniform, words};
+    use crate::many::{Uniform, round};
     use mxprobe_api::Elements;
 
     /// Rounds values one by one with [`Format::encode`].
     fn wanted(values: &[f64], format: Format, rounding: Rounding) -> Vec<u64> {
-        values.iter().map(|value| words::round(*value, format, rounding)).collect()
+        values.iter().map(|value| round(*value, format, rounding)).collect()
     }
 
     fn rounded(values: &[f64], format: Format, rounding: Rounding) -> (Vec<u64>, usize) {
@@ -238,7 +232,7 @@ mod tests {
         let taken = std::cell::Cell::new(0);
         let other = |value| {
             taken.set(taken.get() + 1);
-            (words::round(value, format, rounding), 0.0)
+            (round(value, format, rounding), 0.0)
         };
         grid.round(&mut values.to_vec(), &mut bytes, &other);
         let elements = Elements::from_bytes(format, bytes).unwrap();

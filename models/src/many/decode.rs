@@ -1,16 +1,16 @@
 //! Decodes the bits of many values at a time.
 
 use mxprobe_api::{Encoding, Format, Specials};
-use mxprobe_models::{Vectorised, vectorised};
 
 use super::value;
+use crate::{Vectorised, vectorised};
 
 /// The number of elements that are decoded at a time.
 const BLOCK: usize = 64;
 
-/// Appends the values of elements of a format, each in the bytes that hold it, little-endian: for each, the result of
-/// [`value`].
-pub(super) fn decode(format: Format, bytes: &[u8], into: &mut Vec<f64>) {
+/// Appends the values of elements of a format, each in the fewest whole bytes that hold it, little-endian: for each, the
+/// result of [`value`]. Ignores a partial element at the end.
+pub fn decode(format: Format, bytes: &[u8], into: &mut Vec<f64>) {
     let start = into.len();
     into.resize(start + bytes.len() / format.storage_bytes(), 0.0);
     let values = &mut into[start..];

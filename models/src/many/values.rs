@@ -1,6 +1,6 @@
-//! Conversion between bits and values that preserves the payload of a NaN.
+//! Conversion between bits and values that preserves the payload of a NaN, and rounding of values.
 
-use mxprobe_api::{Format, Specials};
+use mxprobe_api::{Decoded, Format, Overflow, Rounding, Specials, Subnormals};
 
 /// Fraction bits of f64, and its fraction.
 const F64_FRACTION_BITS: u32 = 52;
@@ -23,7 +23,8 @@ pub fn value(format: Format, bits: u64) -> f64 {
 /// The bits of a NaN, the inverse of [`value`]. Returns the format's own NaN if the upper bits of the fraction are
 /// zero, or the format does not have IEEE 754's NaNs; the largest value of a floating format without NaN (PTX ISA,
 /// `cvt`: e2m1, e2m3 and e3m2); 0 for an integer format.
-pub(super) fn nan_bits(format: Format, nan: f64) -> u64 {
+#[must_use]
+pub fn nan_bits(format: Format, nan: f64) -> u64 {
     let without = if format.is_integer() { 0 } else { format.largest(false) };
     let own = format.nan().unwrap_or(without);
     let Some((sign_bit, fraction_bits)) = fields(format) else { return own };
@@ -34,6 +35,40 @@ pub(super) fn nan_bits(format: Format, nan: f64) -> u64 {
     }
     let exponent = ((1u64 << (sign_bit - fraction_bits)) - 1) << fraction_bits;
     (bits >> 63) << sign_bit | exponent | fraction
+}
+
+/// The bits of a value rounded into a format. Beyond the format's range they are its infinity, as IEEE 754 rounds, or
+/// its largest value if it has no infinity, like PTX's `cvt` with `.satfinite`.
+#[must_use]
+pub fn round(value: f64, format: Format, rounding: Rounding) -> u64 {
+    match Format::F64.decode(value.to_bits()) {
+        Decoded::Finite { negative, significand, exponent } => {
+            let overflow = if format.infinity(false).is_some() { Overflow::Ieee } else { Overflow::Saturate };
+            let lowest = exponent - F64_FRACTION_BITS.cast_signed();
+            format.encode(negative, u128::from(significand), lowest, rounding, overflow, Subnormals::Keep).bits
+        }
+        Decoded::Nan { .. } => nan_bits(format, value),
+        Decoded::Infinity { negative } => beyond(format, negative),
+        Decoded::Zero { .. } => format.from_f64(value),
+    }
+}
+
+/// The bits for an infinity. FNUZ formats return their NaN, other formats without an infinity their largest value.
+fn beyond(format: Format, negative: bool) -> u64 {
+    let is_fnuz = format.as_float().is_some_and(|float| float.specials == Specials::NegativeZeroNan);
+    let nan = format.nan().filter(|_| is_fnuz);
+    format.infinity(negative).or(nan).unwrap_or_else(|| format.largest(negative))
+}
+
+/// The exponent of the leading bit of a value; 0 for zero, infinities and NaN.
+#[must_use]
+pub fn exponent(value: f64) -> i32 {
+    match Format::F64.decode(value.to_bits()) {
+        Decoded::Finite { significand, exponent, .. } => {
+            exponent - F64_FRACTION_BITS.cast_signed() + significand.ilog2().cast_signed()
+        }
+        _ => 0,
+    }
 }
 
 /// The position of the sign and the length of the fraction, in a format with IEEE 754's NaNs; bits that no unit reads

@@ -1,0 +1,205 @@
+//! The evidence of a finding: records, or the text of a saved report that is decoded when it is asked for.
+
+use std::{
+    borrow::Cow,
+    fmt,
+    ops::{Deref, Range},
+    sync::{Arc, OnceLock},
+};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::finding::EvidenceRecord;
+
+/// The dots that prove an answer: a list of [`EvidenceRecord`]s. Those of a saved report are decoded when they are
+/// first asked for.
+#[derive(Clone)]
+pub struct EvidenceList(Kept);
+
+#[derive(Clone)]
+enum Kept {
+    Records(Vec<EvidenceRecord>),
+    Text(Saved),
+}
+
+/// Evidence in the text of a report.
+#[derive(Clone)]
+struct Saved {
+    text: Arc<String>,
+    dots: Vec<Places>,
+    records: OnceLock<Vec<EvidenceRecord>>,
+}
+
+/// The places of one dot in a text. A list is the text between its brackets, as [`to_json`](crate::report::to_json)
+/// formats it; it is empty if the key is absent.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Places {
+    /// The whole record.
+    pub(super) whole: Place,
+    pub(super) function: Option<Place>,
+    pub(super) a: Place,
+    pub(super) b: Place,
+    pub(super) c: Place,
+    pub(super) scale_a: Option<Place>,
+    pub(super) scale_b: Option<Place>,
+    pub(super) d: Place,
+}
+
+/// A range of bytes of a text, whose length fits in 32 bits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) start: u32,
+    pub(super) end: u32,
+}
+
+impl Place {
+    fn range(self) -> Range<usize> {
+        self.start as usize..self.end as usize
+    }
+}
+
+/// The input of a dot and its result, in the form in which reports are compared: each list as JSON without its
+/// brackets. Two texts are equal if and only if their elements are.
+pub(in crate::report) struct DotText<'a> {
+    pub(in crate::report) function: &'a str,
+    pub(in crate::report) a: Cow<'a, str>,
+    pub(in crate::report) b: Cow<'a, str>,
+    pub(in crate::report) c: &'a str,
+    pub(in crate::report) scales: [Option<Cow<'a, str>>; 2],
+    pub(in crate::report) d: &'a str,
+}
+
+impl EvidenceList {
+    /// Evidence at these places of a text, each of which is the JSON of a record.
+    pub(super) fn saved(text: &Arc<String>, dots: Vec<Places>) -> Self {
+        Self(Kept::Text(Saved { text: text.clone(), dots, records: OnceLock::new() }))
+    }
+
+    /// The number of dots.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        match &self.0 {
+            Kept::Records(records) => records.len(),
+            Kept::Text(saved) => saved.dots.len(),
+        }
+    }
+
+    /// Whether there is no evidence.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns a copy of the record at an index, without decoding the others.
+    pub(in crate::report) fn record(&self, at: usize) -> EvidenceRecord {
+        match &self.0 {
+            Kept::Records(records) => records[at].clone(),
+            Kept::Text(saved) => saved.decode(at),
+        }
+    }
+
+    /// Iterates over the dots in the form in which reports are compared.
+    pub(in crate::report) fn texts(&self) -> impl Iterator<Item = DotText<'_>> {
+        (0..self.len()).map(|at| match &self.0 {
+            Kept::Records(records) => DotText::of(&records[at]),
+            Kept::Text(saved) => saved.dot(at),
+        })
+    }
+}
+
+impl Saved {
+    fn decode(&self, at: usize) -> EvidenceRecord {
+        serde_json::from_str(&self.text[self.dots[at].whole.range()]).expect("it was checked when it was read")
+    }
+
+    fn dot(&self, at: usize) -> DotText<'_> {
+        let dot = &self.dots[at];
+        let text = |place: Place| &self.text[place.range()];
+        DotText {
+            function: dot.function.map(text).unwrap_or_default(),
+            a: Cow::Borrowed(text(dot.a)),
+            b: Cow::Borrowed(text(dot.b)),
+            c: text(dot.c),
+            scales: [dot.scale_a, dot.scale_b].map(|place| Some(Cow::Borrowed(text(place?)))),
+            d: text(dot.d),
+        }
+    }
+}
+
+impl<'a> DotText<'a> {
+    fn of(record: &'a EvidenceRecord) -> Self {
+        let text = |words: &Vec<String>| {
+            let words = words.iter().map(|word| serde_json::to_string(word).expect("a text is JSON"));
+            Cow::Owned(words.collect::<Vec<_>>().join(SEPARATOR))
+        };
+        Self {
+            function: record.function.as_deref().unwrap_or_default(),
+            a: text(&record.a),
+            b: text(&record.b),
+            c: &record.c,
+            scales: [&record.scale_a, &record.scale_b].map(|scales| scales.as_ref().map(text)),
+            d: &record.d,
+        }
+    }
+}
+
+/// What separates the elements of a list of texts in a report.
+const SEPARATOR: &str = ", ";
+
+impl Deref for EvidenceList {
+    type Target = [EvidenceRecord];
+
+    fn deref(&self) -> &[EvidenceRecord] {
+        match &self.0 {
+            Kept::Records(records) => records,
+            Kept::Text(saved) => {
+                saved.records.get_or_init(|| (0..saved.dots.len()).map(|at| saved.decode(at)).collect())
+            }
+        }
+    }
+}
+
+impl<'a> IntoIterator for &'a EvidenceList {
+    type Item = &'a EvidenceRecord;
+    type IntoIter = std::slice::Iter<'a, EvidenceRecord>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+impl From<Vec<EvidenceRecord>> for EvidenceList {
+    fn from(records: Vec<EvidenceRecord>) -> Self {
+        Self(Kept::Records(records))
+    }
+}
+
+impl Default for EvidenceList {
+    fn default() -> Self {
+        Vec::new().into()
+    }
+}
+
+impl PartialEq for EvidenceList {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl fmt::Debug for EvidenceList {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&**self, f)
+    }
+}
+
+impl Serialize for EvidenceList {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        (**self).serialize(to)
+    }
+}
+
+impl<'de> Deserialize<'de> for EvidenceList {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        Vec::deserialize(from).map(Self::from)
+    }
+}
