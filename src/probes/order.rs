@@ -336,7 +336,7 @@ fn all_or_none(
     let n = leaves.len();
     let others = |i: usize, j: usize| (0..n).filter(move |x| *x != i && *x != j);
     // An even number of s may be kept where one is lost, if the grid lies just above s.
-    if n % 2 == 0 || n < 5 {
+    if n.is_multiple_of(2) || n < 5 {
         return Ok(Some(pairs.to_vec()));
     }
     let dots = pairs.iter().flat_map(|(i, j)| {
