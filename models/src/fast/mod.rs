@@ -36,6 +36,7 @@ use crate::{
 };
 pub use path::Path;
 pub use sample::Sample;
+pub(crate) use simd::on_avx512;
 pub use simd::{Vectorised, vectorised};
 
 use chain::ChainPlan;

@@ -3,7 +3,6 @@
 use mxprobe_api::{Encoding, Format, Specials};
 
 use super::value;
-use crate::{Vectorised, vectorised};
 
 /// The number of elements that are decoded at a time.
 const BLOCK: usize = 64;
@@ -27,9 +26,9 @@ pub fn decode(format: Format, bytes: &[u8], into: &mut Vec<f64>) {
         return;
     }
     match (Fields::of(format), format.storage_bytes()) {
-        (Some(fields), 1) => vectorised(Decode::<'_, 1> { fields, format, bytes, values }),
-        (Some(fields), 2) => vectorised(Decode::<'_, 2> { fields, format, bytes, values }),
-        (Some(fields), 4) => vectorised(Decode::<'_, 4> { fields, format, bytes, values }),
+        (Some(fields), 1) => Decode::<'_, 1> { fields, format, bytes, values }.run(),
+        (Some(fields), 2) => Decode::<'_, 2> { fields, format, bytes, values }.run(),
+        (Some(fields), 4) => Decode::<'_, 4> { fields, format, bytes, values }.run(),
         (_, size) => {
             for (bytes, value_of) in bytes.chunks_exact(size).zip(values) {
                 *value_of = value(format, bits(bytes));
@@ -100,10 +99,7 @@ struct Decode<'a, const SIZE: usize> {
     values: &'a mut [f64],
 }
 
-impl<const SIZE: usize> Vectorised for Decode<'_, SIZE> {
-    type Output = ();
-
-    #[inline(always)]
+impl<const SIZE: usize> Decode<'_, SIZE> {
     fn run(self) {
         let Self { fields, format, bytes, values } = self;
         for (bytes, values) in bytes.as_chunks::<SIZE>().0.chunks(BLOCK).zip(values.chunks_mut(BLOCK)) {

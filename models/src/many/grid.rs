@@ -95,11 +95,12 @@ impl Grid {
     /// `bytes` has per value. For NaN and for results out of range, `other` returns the bits and the remainder. Returns
     /// the number of values with a nonzero remainder.
     pub fn round(self, values: &mut [f64], bytes: &mut [u8], other: Other<'_>) -> usize {
+        // Other roundings and integers are rare, and each width of vectors takes room in the program.
         match (self.rounding == Rounding::NearestEven, self.is_integer) {
             (true, false) => vectorised(Round::<'_, true, false> { grid: self, values, bytes, other }),
-            (true, true) => vectorised(Round::<'_, true, true> { grid: self, values, bytes, other }),
-            (false, false) => vectorised(Round::<'_, false, false> { grid: self, values, bytes, other }),
-            (false, true) => vectorised(Round::<'_, false, true> { grid: self, values, bytes, other }),
+            (true, true) => Round::<'_, true, true> { grid: self, values, bytes, other }.run(),
+            (false, false) => Round::<'_, false, false> { grid: self, values, bytes, other }.run(),
+            (false, true) => Round::<'_, false, true> { grid: self, values, bytes, other }.run(),
         }
     }
 

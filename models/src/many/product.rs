@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::exponent;
-use crate::{Vectorised, gemm::threads, vectorised};
+use crate::{Vectorised, fast::on_avx512, gemm::threads, vectorised};
 
 /// A row-major matrix.
 #[derive(Clone, Copy)]
@@ -23,7 +23,7 @@ pub fn product(a: &[f64], b: &[f64], lengths: (usize, usize, usize)) -> (Vec<f64
     let (m, n, k) = lengths;
     let matrix = |values, columns| Matrix { values, columns };
     let (a, b) = (matrix(a, k), matrix(b, n));
-    let signed = !(vectorised(IsPositive(a.values)) && vectorised(IsPositive(b.values)));
+    let signed = !(is_positive(a.values) && is_positive(b.values));
     let (of_rows, of_columns) = (largest_of_rows(a, m), largest_of_columns(b));
     let largest = (&of_rows[..], &of_columns[..]);
     let across = n.div_ceil(LANES);
@@ -41,12 +41,12 @@ pub fn product(a: &[f64], b: &[f64], lengths: (usize, usize, usize)) -> (Vec<f64
                 let rows = first_row..(first_row + per_band).min(m);
                 let panels = first_panel..(first_panel + per_part).min(across);
                 let work = move || {
-                    let (rows_of, panels_of) = (rows.clone(), panels.clone());
-                    let found = if signed {
-                        vectorised(Dots::<'_, true> { a, b, k, largest, rows: rows_of, panels: panels_of })
-                    } else {
-                        vectorised(Dots::<'_, false> { a, b, k, largest, rows: rows_of, panels: panels_of })
-                    };
+                    // Without signs, products are sizes as well. Only the widest vectors have a kernel for this, since
+                    // each takes room in the program.
+                    let positive = Dots::<'_, false> { a, b, k, largest, rows: rows.clone(), panels: panels.clone() };
+                    let found = if signed { None } else { on_avx512(positive) };
+                    let any = Dots::<'_, true> { a, b, k, largest, rows: rows.clone(), panels: panels.clone() };
+                    let found = found.unwrap_or_else(|| vectorised(any));
                     (rows, panels, found)
                 };
                 parts.push(scope.spawn(work));
@@ -136,33 +136,27 @@ const LEAST_START: i32 = -900;
 const MOST_START: i32 = 1022;
 
 fn largest_of_rows(a: Matrix<'_>, rows: usize) -> Vec<f64> {
-    let largest = |row: &[f64]| vectorised(Largest(row));
     if a.columns == 0 { vec![0.0; rows] } else { a.values.chunks_exact(a.columns).map(largest).collect() }
 }
 
 /// The largest magnitude of values, 0 if there is none.
-struct Largest<'a>(&'a [f64]);
-
-impl Vectorised for Largest<'_> {
-    type Output = f64;
-
-    #[inline(always)]
-    fn run(self) -> f64 {
-        let (chunks, rest) = self.0.as_chunks::<LANES>();
-        let mut lanes = [0f64; LANES];
-        for chunk in chunks {
-            for lane in 0..LANES {
-                lanes[lane] = lanes[lane].max(chunk[lane].abs());
-            }
+fn largest(values: &[f64]) -> f64 {
+    let (chunks, rest) = values.as_chunks::<LANES>();
+    let mut lanes = [0f64; LANES];
+    for chunk in chunks {
+        for lane in 0..LANES {
+            lanes[lane] = lanes[lane].max(chunk[lane].abs());
         }
-        lanes.iter().chain(rest).fold(0f64, |largest, value| largest.max(value.abs()))
     }
+    lanes.iter().chain(rest).fold(0f64, |largest, value| largest.max(value.abs()))
 }
 
 fn largest_of_columns(b: Matrix<'_>) -> Vec<f64> {
     let rows_at_once = AT_ONCE.div_ceil(b.columns.max(1));
     let mut several = vec![0f64; rows_at_once * b.columns];
-    vectorised(LargestOfEach { values: b.values, into: &mut several });
+    for chunk in b.values.chunks(several.len().max(1)) {
+        several.iter_mut().zip(chunk).for_each(|(largest, value)| *largest = largest.max(value.abs()));
+    }
     let mut largest = vec![0f64; b.columns];
     for row in several.chunks_exact(b.columns.max(1)) {
         largest.iter_mut().zip(row).for_each(|(largest, value)| *largest = largest.max(*value));
@@ -170,33 +164,9 @@ fn largest_of_columns(b: Matrix<'_>) -> Vec<f64> {
     largest
 }
 
-/// The largest magnitudes of values at the same place in chunks as long as `into`.
-struct LargestOfEach<'a> {
-    values: &'a [f64],
-    into: &'a mut [f64],
-}
-
-impl Vectorised for LargestOfEach<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self) {
-        for chunk in self.values.chunks(self.into.len().max(1)) {
-            self.into.iter_mut().zip(chunk).for_each(|(largest, value)| *largest = largest.max(value.abs()));
-        }
-    }
-}
-
 /// Whether no value is negative or NaN.
-struct IsPositive<'a>(&'a [f64]);
-
-impl Vectorised for IsPositive<'_> {
-    type Output = bool;
-
-    #[inline(always)]
-    fn run(self) -> bool {
-        self.0.chunks(AT_ONCE).all(|chunk| chunk.iter().fold(true, |all, value| all & (*value >= 0.0)))
-    }
+fn is_positive(values: &[f64]) -> bool {
+    values.chunks(AT_ONCE).all(|chunk| chunk.iter().fold(true, |all, value| all & (*value >= 0.0)))
 }
 
 /// Multiplies rows of A by panels of columns of B. Without `SIGNED`, every value is positive. Returns the dots of a

@@ -19,6 +19,7 @@ mod widest;
 
 pub(crate) use chain::{Chain, Join};
 pub(super) use grids::{Factors, LEAST_UNIT_OF_VALUES, run_grids};
+pub(crate) use widest::on_avx512;
 pub(super) use widest::vectorised_on;
 pub use widest::{Vectorised, vectorised};
 

@@ -18,6 +18,17 @@ pub fn vectorised<W: Vectorised>(work: W) -> W::Output {
     vectorised_on(fastest(), work)
 }
 
+/// Does work with AVX-512; `None` if the processor lacks it.
+#[cfg_attr(not(target_arch = "x86_64"), expect(unused_variables, reason = "only x86-64 has AVX-512"))]
+pub(crate) fn on_avx512<W: Vectorised>(work: W) -> Option<W::Output> {
+    match fastest() {
+        // SAFETY: the processor has the instructions, as `fastest` found.
+        #[cfg(target_arch = "x86_64")]
+        Path::Avx512 => Some(unsafe { with_avx512(work) }),
+        _ => None,
+    }
+}
+
 /// Does work with the widest vectors that both this processor and `path` support.
 pub(in crate::fast) fn vectorised_on<W: Vectorised>(path: Path, work: W) -> W::Output {
     match path.min(fastest()) {
