@@ -267,6 +267,34 @@ fn two_adders_that_differ_by_chance_are_united() {
 }
 
 #[test]
+fn an_overflow_on_the_way_to_a_narrower_result_is_told_by_an_infinity_beside_it() {
+    recovered("c-rounds-to-infinity-beside-one");
+}
+
+#[test]
+fn the_rounding_the_overflow_and_the_floor_of_one_adder_are_changed_together() {
+    recovered("halves-cut-toward-zero-overflow-to-infinity");
+}
+
+#[test]
+#[ignore = "takes half a minute of one core"]
+fn the_order_of_arguments_within_blocks_is_found_by_sorting_them() {
+    recovered("argument-order-reversed-in-blocks");
+}
+
+#[test]
+#[ignore = "takes half a minute of one core"]
+fn rounded_sums_that_are_added_before_c_are_found_if_one_dot_in_many_shows_them() {
+    recovered("f16-sums-added-before-c-in-f64");
+}
+
+#[test]
+#[ignore = "takes half a minute of one core"]
+fn the_sign_of_zero_of_one_addition_is_not_taken_for_that_of_the_next() {
+    recovered("first-block-ends-at-plus-zero");
+}
+
+#[test]
 fn every_unit_that_is_drawn_is_a_model() {
     for index in 0..2_000 {
         drawn(7, index).model();

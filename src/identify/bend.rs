@@ -6,7 +6,7 @@ use mxprobe_api::Error;
 
 use super::{
     candidates::scored::{self, Scored},
-    fitting::{refine::refine, search},
+    fitting::{climb::Domain, gathered::gathered, refine::refine, search},
     outcome::Outcome,
     run::{A_LITTLE, NEARLY_AT_FIRST, ONE_SHAPE, PAIRS, Search},
     tree::{
@@ -96,6 +96,18 @@ impl Search<'_, '_> {
             }
         }
         Ok(None)
+    }
+
+    /// Adds the terms that meet c in the candidate that explains the most dots to each other first, if it explains all but
+    /// some of the dots. An unrounded sum differs from its terms only in the place of its lowest bit.
+    pub(super) fn gather_what_is_near(&mut self, tried: &mut Vec<Scored>) -> Result<Option<Outcome>, Error> {
+        let all = self.experiments.dots.len();
+        let Some(best) = tried.iter().max_by_key(|scored| scored.explained).cloned() else { return Ok(None) };
+        let stage = self.experiments.at_most(ONE_SHAPE);
+        let domain = Domain { dots: (0..all).collect(), adder: None, reading: true };
+        let scored = gathered(&mut self.experiments, &best, &domain);
+        self.experiments.back_to(stage);
+        self.settle(scored, tried)
     }
 
     /// Changes two values simultaneously of the candidate that explains the most dots, if it explains all but very few:

@@ -174,6 +174,9 @@ impl Search<'_, '_> {
             }
             come.push((progress, shape));
         }
+        if let Some(outcome) = self.gather_what_is_near(&mut tried)? {
+            return Ok(self.finished(outcome));
+        }
         let above_floors = self.shapes_above_floors(&shapes, &counts)?;
         for shape in &above_floors {
             let (progress, outcome) = self.shape(shape, false, &mut tried)?;

@@ -45,6 +45,22 @@ pub(super) fn named() -> Vec<Made> {
             "s(12..16, s(8..12, t(4..8, s(0..4, c))))",
             &[("s", &plain), ("t", &of(&plain, "carry_bits = 3"))],
         ),
+        Made::new(
+            "c-rounds-to-infinity-beside-one",
+            "dot.m4n4k2.f16.f16.f16.f32",
+            "s(t(c), t(0..2))",
+            &[
+                (
+                    "s",
+                    "output = \"f16\"\nrounding = \"down\"\nfraction_bits = 12\nexponent_floor = -23\nbelow = \"floor\"\n\
+                     subnormals = \"flush-before-rounding\"\nzero = \"positive\"\nnan = \"0x7fff\"",
+                ),
+                (
+                    "t",
+                    &f32_of("rounding = \"nearest-even\"\nfraction_bits = 12\nexponent_floor = -23\nbelow = \"floor\""),
+                ),
+            ],
+        ),
         // Trees.
         Made::new(
             "first-block-differs",
@@ -393,7 +409,68 @@ pub(super) fn named() -> Vec<Made> {
                 ),
             )],
         ),
+        Made::new(
+            "halves-cut-toward-zero-overflow-to-infinity",
+            "dot.m4n4k12.f16.e4m3.e5m2.f16",
+            "s(pairs(all/6, s(all), s), c)",
+            &[(
+                "s",
+                "output = \"f16\"\nrounding = \"toward-zero\"\nfraction_bits = 8\nexponent_floor = -19\n\
+                 below = \"truncate\"\noverflow = \"infinity\"\nnan = \"0x7fff\"",
+            )],
+        ),
+        Made::new(
+            "argument-order-reversed-in-blocks",
+            "dot.m4n4k32.bf16.bf16.bf16.bf16",
+            "s(t(c), fold(none, reverse/8, s(all, acc)))",
+            &[
+                (
+                    "s",
+                    "output = \"bf16\"\nrounding = \"toward-zero\"\n\
+                     nan = { order = [\"value\", \"operand\"], invalid = \"0xffc0\" }",
+                ),
+                (
+                    "t",
+                    "output = \"bf16\"\nrounding = \"nearest-even\"\nfraction_bits = 12\nbelow = \"nearest\"\n\
+                     carry_bits = 2\nnan = \"0x7fc0\"",
+                ),
+            ],
+        ),
         // f64.
+        Made::new(
+            "f16-sums-added-before-c-in-f64",
+            &f64_of(3),
+            "s(w(t(0..1), t(1..3)), c)",
+            &[
+                (
+                    "s",
+                    &f64_rule(
+                        "rounding = \"toward-zero\"\nfraction_bits = 68\nbelow = \"truncate\"\n\
+                         ignore_values_below = 3\nsubnormals = \"flush-after-rounding\"\nzero = \"positive\"",
+                    ),
+                ),
+                ("t", &in_f16("nearest-even", "fraction_bits = 68\nbelow = \"truncate\"\nignore_values_below = 3")),
+                ("w", &wide("fraction_bits = 41\nbelow = \"truncate\"")),
+            ],
+        ),
+        Made::new(
+            "first-block-ends-at-plus-zero",
+            &f64_of(16),
+            "fold(t(0..8, c), 8..16/2, s(all, acc))",
+            &[
+                (
+                    "s",
+                    &f64_rule(
+                        "rounding = \"nearest-even\"\nfraction_bits = 75\nexponent_floor = -1029\nbelow = \"truncate\"",
+                    ),
+                ),
+                (
+                    "t",
+                    "output = \"f64\"\nrounding = \"up\"\nfraction_bits = 75\nexponent_floor = -1029\n\
+                     below = \"truncate\"\nzero = \"positive\"\nnan = \"0x7fffffffffffffff\"",
+                ),
+            ],
+        ),
         Made::new(
             "f64-of-100-bits",
             &f64_of(8),

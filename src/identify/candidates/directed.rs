@@ -157,9 +157,10 @@ pub(in crate::identify) fn cancelling(
     (0..count).filter_map(|_| dot(&mut random)).collect()
 }
 
-/// Dots in which NaN, infinities of both signs and infinity times zero meet: two or three products of one group hold one
-/// of them each, and so does c now and then. Which NaN results depends on which cause the unit considers first, and on
-/// the addition in which they meet.
+/// Dots in which NaN, infinities of both signs, infinity times zero and the largest values meet: two or three products
+/// of one group hold one of them each, and so does c now and then. Which NaN results depends on which cause the unit
+/// considers first, and on the addition in which they meet. Next to an infinity of the other sign, an intermediate
+/// result shows whether it overflows even if d has a smaller range.
 pub(in crate::identify) fn specials(subject: &Subject<'_>, groups: &[Vec<usize>], seed: u64, count: usize) -> Vec<Dot> {
     let mut random = Random(seed_of(seed, 11));
     let id = subject.id();
@@ -181,16 +182,22 @@ pub(in crate::identify) fn specials(subject: &Subject<'_>, groups: &[Vec<usize>]
             let at = group.swap_remove(random.below(group.len()));
             // Times 1, or times the zero that the other operand is.
             let one = random.flip();
-            if random.flip() {
-                dot.a[at] = special(random, id.a)?;
-                dot.b[at] = if one { id.b.one() } else { 0 };
-            } else {
-                dot.b[at] = special(random, id.b)?;
-                dot.a[at] = if one { id.a.one() } else { 0 };
+            match random.below(6) {
+                0..3 => {
+                    dot.a[at] = special(random, id.a)?;
+                    dot.b[at] = if one { id.b.one() } else { 0 };
+                }
+                3..5 => {
+                    dot.b[at] = special(random, id.b)?;
+                    dot.a[at] = if one { id.a.one() } else { 0 };
+                }
+                _ => (dot.a[at], dot.b[at]) = (id.a.largest(random.flip()), id.b.largest(false)),
             }
         }
-        if random.below(3) == 0 {
-            dot.c = special(random, id.c)?;
+        match random.below(4) {
+            0 => dot.c = special(random, id.c)?,
+            1 => dot.c = id.c.largest(random.flip()),
+            _ => {}
         }
         Some(dot)
     };

@@ -46,8 +46,7 @@ pub(in crate::identify) fn all(experiments: &Experiments<'_, '_>, hypothesis: &H
             let others = (0..hypothesis.adders.len()).filter(|grid| *grid != at);
             moves.extend(others.map(|grid| Move::Unified { grid, result: at }));
         }
-        let orders = [Order::ProductsFirst, Order::ProductsLast, Order::Reversed];
-        moves.extend(orders.map(|order| Move::Turned(at, order)));
+        moves.extend(Order::WHOLE.map(|order| Move::Turned(at, order)));
         let others = hypothesis.skeleton.beside_c(at).min(MIDDLES);
         moves.extend((1..others).map(|others| Move::Turned(at, Order::CAfter(others))));
     }

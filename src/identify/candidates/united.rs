@@ -53,20 +53,24 @@ const GROUPS: [Copy; 10] = [
     },
 ];
 
+/// Returns whether two adders have results of the same format, or pass their sums on.
+fn is_alike(one: &Adder, other: &Adder) -> bool {
+    match (one.output, other.output) {
+        (Output::Float { format, .. }, Output::Float { format: of_other, .. }) => format == of_other,
+        (of_one, of_other) => of_one == of_other,
+    }
+}
+
 /// Returns every combination of the values of two adders, as one adder; nothing if their results are of different
 /// formats, or if they differ in too many values.
 pub(in crate::identify) fn combined(one: &Adder, other: &Adder) -> Vec<Adder> {
-    let alike = match (one.output, other.output) {
-        (Output::Float { format, .. }, Output::Float { format: of_other, .. }) => format == of_other,
-        (of_one, of_other) => of_one == of_other,
-    };
     let differs = |copy: &&Copy| {
         let mut changed = one.clone();
         copy(&mut changed, other);
         changed != *one
     };
     let groups: Vec<&Copy> = GROUPS.iter().filter(differs).collect();
-    if !alike || groups.is_empty() || groups.len() > MOST {
+    if !is_alike(one, other) || groups.is_empty() || groups.len() > MOST {
         return Vec::new();
     }
     let combination = |taken: usize| {
@@ -75,6 +79,22 @@ pub(in crate::identify) fn combined(one: &Adder, other: &Adder) -> Vec<Adder> {
         both
     };
     (0..1 << groups.len()).map(combination).collect()
+}
+
+/// Returns the hypotheses in which two adders with results of the same format have exchanged one group of values in
+/// which they differ. A rule for one
+/// addition, such as the sign of a zero, can imitate that of the addition before it.
+pub(in crate::identify) fn exchanged(hypothesis: &Hypothesis) -> Vec<Hypothesis> {
+    let adders = &hypothesis.adders;
+    let pairs = (0..adders.len()).flat_map(|one| (one + 1..adders.len()).map(move |other| (one, other)));
+    let exchange = |(one, other): (usize, usize), copy: &Copy| {
+        let mut changed = hypothesis.clone();
+        copy(&mut changed.adders[one], &adders[other]);
+        copy(&mut changed.adders[other], &adders[one]);
+        (changed.adders != *adders).then_some(changed)
+    };
+    let pairs = pairs.filter(|(one, other)| is_alike(&adders[*one], &adders[*other]));
+    pairs.flat_map(|pair| GROUPS.iter().filter_map(move |copy| exchange(pair, copy))).collect()
 }
 
 /// Returns the hypotheses in which two of the adders are one, which has the values of one or the other.
@@ -100,6 +120,33 @@ mod tests {
     use mxprobe_models::{NanRules, ZeroSign};
 
     use super::{super::hypothesis::float, *};
+    use crate::identify::tree::{
+        expression::Expression,
+        skeleton::{Role, Skeleton},
+    };
+
+    #[test]
+    fn values_are_exchanged_between_results_of_one_format_only() {
+        let skeleton = |names: [&str; 2]| {
+            let expression = Expression::Add(0, vec![Expression::Add(1, vec![Expression::Product(0)]), Expression::C]);
+            let plan = std::sync::Arc::new(expression.plan());
+            Skeleton { expression, plan, names: names.map(str::to_owned).into(), roles: vec![Role::Root, Role::Inner] }
+        };
+        let of = |format: Format, zero| {
+            let output = float(format, format.fraction_bits(), Rounding::TowardZero);
+            Adder { zero, ..Adder::exact("sum", output, NanRules::default()) }
+        };
+        let with = |format: Format| Hypothesis {
+            skeleton: std::rc::Rc::new(skeleton(["sum", "sum-1"])),
+            adders: vec![of(Format::F32, ZeroSign::Ieee), of(format, ZeroSign::Positive)],
+            flush: mxprobe_models::Flush::default(),
+        };
+        let found = exchanged(&with(Format::F32));
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].adders[0].zero, ZeroSign::Positive);
+        assert_eq!(found[0].adders[1].zero, ZeroSign::Ieee);
+        assert!(exchanged(&with(Format::F16)).is_empty());
+    }
 
     #[test]
     fn a_value_of_each_of_two_adders_is_joined_in_one() {

@@ -1,12 +1,14 @@
 //! Changes a candidate until it explains every dot or no change explains more. A step changes one value, replaces an
 //! adder, or changes two values together.
 
+use super::coupled::{coupled, equalised};
 use crate::identify::{
     candidates::{
         hypothesis::{Hypothesis, plain_grids},
         moves::Move,
         proposals,
         scored::{Scored, explained, spread, unexplained_of},
+        united::exchanged,
     },
     dots::experiments::Experiments,
 };
@@ -131,6 +133,59 @@ pub(in crate::identify) fn climb(
         }
     }
     now.explained = domain.dots.len() - unexplained_of(experiments, &now.hypothesis, &domain.dots).len();
+    now
+}
+
+/// The most dots left unexplained, as one in so many, and the most steps, for several values to be changed together.
+const NEARLY_ALL: usize = 50;
+const COUPLED_STEPS: usize = 3;
+/// Candidates with equal adders or exchanged values that are changed value by value.
+const STARTS: usize = 5;
+
+/// Changes several values of a candidate together if it explains nearly every dot: adders that differ become equal, two
+/// adders exchange values, or three values of one adder change. A climb follows each such step. Returns the best candidate.
+pub(super) fn climb_together(experiments: &mut Experiments<'_, '_>, mut now: Scored, domain: &Domain) -> Scored {
+    for step in 0..COUPLED_STEPS {
+        let wrong = unexplained_of(experiments, &now.hypothesis, &domain.dots);
+        let is_near = wrong.len() * NEARLY_ALL <= domain.dots.len();
+        if wrong.is_empty() || !is_near || experiments.is_late() || experiments.subject.id().is_integer() {
+            break;
+        }
+        let trial = Trial::new(&domain.dots, &wrong, step, experiments.subject.k());
+        let mut better: Option<Scored> = None;
+        let whole = equalised(&now.hypothesis).into_iter().map(|(hypothesis, _)| hypothesis);
+        let mut starts: Vec<Scored> = Vec::new();
+        for hypothesis in whole.chain(exchanged(&now.hypothesis)) {
+            let allowed = domain.dots.len() / NEARLY_ALL;
+            if let Some(explained) = explained(experiments, &hypothesis, &domain.dots, allowed) {
+                starts.push(Scored { hypothesis, explained });
+            }
+        }
+        starts.sort_by_key(|scored| std::cmp::Reverse(scored.explained));
+        for start in starts.into_iter().take(STARTS) {
+            let found = climb(experiments, start, 0, domain);
+            if found.explained > better.as_ref().map_or(now.explained, |better| better.explained) {
+                better = Some(found);
+            }
+            if better.as_ref().is_some_and(|better| better.explained == domain.dots.len()) {
+                break;
+            }
+        }
+        let of = domain.dots.len();
+        if better.as_ref().is_none_or(|better| better.explained < of) {
+            let found = coupled(experiments, &now.hypothesis, (&trial.wrong, &trial.right));
+            if let Some(found) = best_of(experiments, &now, found.iter(), &domain.dots) {
+                let found = climb(experiments, found, 0, domain);
+                if better.as_ref().is_none_or(|better| found.explained > better.explained) {
+                    better = Some(found);
+                }
+            }
+        }
+        match better {
+            Some(better) => now = better,
+            None => break,
+        }
+    }
     now
 }
 

@@ -2,7 +2,9 @@
 
 pub(in crate::identify) mod beside;
 pub(in crate::identify) mod climb;
+mod coupled;
 pub(in crate::identify) mod fit;
+pub(in crate::identify) mod gathered;
 pub(in crate::identify) mod nodes;
 pub(in crate::identify) mod payloads;
 pub(in crate::identify) mod refine;

@@ -94,7 +94,7 @@ fn of_nan_alone(experiments: &Experiments<'_, '_>, hypothesis: &Hypothesis) -> V
         found.extend(
             changes.into_iter().filter(|change| matches!(change, Change::Nan(_))).map(|of| Move::Adder(at, of)),
         );
-        found.extend([Order::ProductsFirst, Order::ProductsLast, Order::Reversed].map(|order| Move::Turned(at, order)));
+        found.extend(Order::WHOLE.map(|order| Move::Turned(at, order)));
         let width = Some(hypothesis.skeleton.expression.width(at)).filter(|width| *width <= WIDEST).unwrap_or(0);
         let pairs = (0..width).flat_map(|one| (one + 1..width).map(move |other| (one, other)));
         found.extend(pairs.map(|(one, other)| Move::Turned(at, Order::Exchanged(one, other))));

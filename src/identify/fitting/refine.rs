@@ -1,7 +1,8 @@
 //! The refinement of candidates: values, additions and trees changed until every dot is explained.
 
 use super::{
-    climb::{Domain, TRIED_WRONG, climb},
+    climb::{Domain, TRIED_WRONG, climb, climb_together},
+    gathered::gathered,
     search::{FIRST, SECOND, TELLING, fraction_bits, sweep_class},
     wrapped::wrapped,
 };
@@ -15,7 +16,7 @@ use crate::identify::{
 };
 
 /// Changes values of the best `width` candidates until every dot is explained, or no change explains more. Two values
-/// may be changed simultaneously `pairs` times.
+/// may be changed simultaneously `pairs` times; if that is not zero, three values of one adder may be changed too.
 pub(in crate::identify) fn refine(
     experiments: &mut Experiments<'_, '_>,
     beam: Vec<Scored>,
@@ -38,7 +39,10 @@ pub(in crate::identify) fn refine(
     let mut best: Option<Scored> = None;
     let domain = Domain { dots: (0..total).collect(), adder: None, reading: true };
     for candidate in scored {
-        let found = climb(experiments, candidate, 0, &domain);
+        let mut found = climb(experiments, candidate, 0, &domain);
+        if pairs > 0 {
+            found = climb_together(experiments, found, &domain);
+        }
         let mut found = parted(experiments, found, &domain);
         if found.explained * 100 >= total * NEARLY && found.explained < total {
             found = reshaped(experiments, found, &domain);
@@ -141,8 +145,8 @@ fn parted(experiments: &mut Experiments<'_, '_>, mut now: Scored, domain: &Domai
 /// Per cent of the dots that a candidate has to explain before its tree is changed.
 const NEARLY: usize = 80;
 
-/// Returns the candidate with fewer levels of unrounded sums, or with an adder of its own for single products, if that
-/// explains every dot; otherwise the candidate itself, because a further adder always explains some.
+/// Returns the candidate with fewer levels of unrounded sums, with an adder of its own for single products, or with an
+/// unrounded sum of what meets c, if that explains every dot; otherwise the candidate itself, because a further adder always explains some.
 fn reshaped(experiments: &mut Experiments<'_, '_>, now: Scored, domain: &Domain) -> Scored {
     let of = domain.dots.len();
     for hypothesis in flattened(&now.hypothesis) {
@@ -153,5 +157,6 @@ fn reshaped(experiments: &mut Experiments<'_, '_>, now: Scored, domain: &Domain)
             }
         }
     }
-    wrapped(experiments, &now, domain).filter(|found| found.explained == of).unwrap_or(now)
+    let found = wrapped(experiments, &now, domain).filter(|found| found.explained == of);
+    found.or_else(|| gathered(experiments, &now, domain)).unwrap_or(now)
 }

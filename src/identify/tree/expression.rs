@@ -34,10 +34,29 @@ pub(in crate::identify) enum Order {
     ProductsLast,
     /// The reverse of the current order.
     Reversed,
+    /// Single products in ascending order of k, in the places of single products.
+    Ascending,
+    /// The same in descending order.
+    Descending,
     /// The argument with c after this many of the others.
     CAfter(usize),
     /// The arguments at these places exchanged, where there are both.
     Exchanged(usize, usize),
+}
+
+impl Order {
+    /// The orders that concern all arguments of an addition.
+    pub(in crate::identify) const WHOLE: [Self; 5] =
+        [Self::ProductsFirst, Self::ProductsLast, Self::Reversed, Self::Ascending, Self::Descending];
+}
+
+/// Sorts the single products among some arguments, which keep their places among the others.
+fn sort_products(arguments: &mut [Expression], order: impl Fn(usize, usize) -> std::cmp::Ordering) {
+    let product = |argument: &Expression| if let Expression::Product(k) = argument { Some(*k) } else { None };
+    let mut products: Vec<usize> = arguments.iter().filter_map(product).collect();
+    products.sort_by(|one, other| order(*one, *other));
+    let places = arguments.iter_mut().filter(|argument| matches!(argument, Expression::Product(_)));
+    places.zip(products).for_each(|(place, k)| *place = Expression::Product(k));
 }
 
 impl Expression {
@@ -95,6 +114,8 @@ impl Expression {
                 Order::ProductsFirst => arguments.sort_by_key(|argument| !is_product(argument)),
                 Order::ProductsLast => arguments.sort_by_key(is_product),
                 Order::Reversed => arguments.reverse(),
+                Order::Ascending => sort_products(&mut arguments, |one, other| one.cmp(&other)),
+                Order::Descending => sort_products(&mut arguments, |one, other| other.cmp(&one)),
                 Order::Exchanged(one, other) if one.max(other) < arguments.len() => arguments.swap(one, other),
                 Order::Exchanged(..) => {}
                 Order::CAfter(others) => {
