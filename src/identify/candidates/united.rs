@@ -82,8 +82,7 @@ pub(in crate::identify) fn combined(one: &Adder, other: &Adder) -> Vec<Adder> {
 }
 
 /// Returns the hypotheses in which two adders with results of the same format have exchanged one group of values in
-/// which they differ. A rule for one
-/// addition, such as the sign of a zero, can imitate that of the addition before it.
+/// which they differ. A rule for one addition, such as the sign of a zero, can imitate that of the addition before it.
 pub(in crate::identify) fn exchanged(hypothesis: &Hypothesis) -> Vec<Hypothesis> {
     let adders = &hypothesis.adders;
     let pairs = (0..adders.len()).flat_map(|one| (one + 1..adders.len()).map(move |other| (one, other)));

@@ -7,7 +7,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{
-    finding::{EvidenceRecord, FindingRecord, OperationReport},
+    evidence::EvidenceRecord,
+    finding::{FindingRecord, OperationReport},
     fleet::{FLEET_SCHEMA, FleetReport},
     quick,
     report::{LIST_SCHEMA, Listing, Report, SCHEMA},

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     Tool,
     distinction::{DistinctionVerdict, Inputs, ProofRecord},
-    finding::EvidenceRecord,
+    evidence::EvidenceRecord,
 };
 
 /// The schema version of classes of models.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
-    finding::EvidenceRecord,
+    evidence::EvidenceRecord,
     report::{DriverRecord, Kind},
     summary::{SummaryRow, Unit},
 };

@@ -6,7 +6,7 @@ use mxprobe_api::OperationId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Tool, finding::EvidenceRecord};
+use super::{Tool, evidence::EvidenceRecord};
 
 /// The schema version of a distinction.
 pub const DISTINCTION_SCHEMA: &str = "mxprobe-distinction/1.0";

@@ -1,11 +1,11 @@
-//! Operations, findings and evidence in the form that reports use: answers as JSON, bits as full-width hexadecimal.
+//! Operations and findings in the form that reports use: answers as JSON.
 
-use mxprobe_api::{Format, Operation, OperationId};
+use mxprobe_api::{Operation, OperationId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::evidence::EvidenceList;
-use crate::findings::{Evidence, Finding, Input, Outcome, Probed, Value};
+use super::evidence::{EvidenceList, EvidenceRecord};
+use crate::findings::{Finding, Outcome, Probed, Value};
 
 /// An operation in the form that `list` uses.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -84,46 +84,6 @@ impl FindingRecord {
     }
 }
 
-/// One dot that was computed, with the predictions of rival answers.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "Evidence")]
-pub struct EvidenceRecord {
-    /// The purpose of the input.
-    pub about: String,
-    /// The scalar function that was called: its operands are in `a`, and `b` and `c` are absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub function: Option<String>,
-    /// The k elements of A, as full-width hexadecimal.
-    pub a: Vec<String>,
-    /// The k elements of B.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub b: Vec<String>,
-    /// The element of C.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub c: String,
-    /// Scales of A, if the operation has them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub scale_a: Option<Vec<String>>,
-    /// Scales of B.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub scale_b: Option<Vec<String>>,
-    /// The result of the device.
-    pub d: String,
-    /// The results that other answers to the question predict.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub rivals: Vec<RivalRecord>,
-}
-
-/// A rival answer and its prediction.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "Rival")]
-pub struct RivalRecord {
-    /// The rival answer.
-    pub answer: String,
-    /// The predicted d.
-    pub d: String,
-}
-
 impl From<&Operation> for OperationRecord {
     fn from(operation: &Operation) -> Self {
         Self {
@@ -166,49 +126,6 @@ impl FindingRecord {
             statement: finding.statement.clone(),
             evidence: EvidenceRecord::all(&finding.evidence, id).into(),
         }
-    }
-}
-
-impl EvidenceRecord {
-    /// Converts evidence of an operation; its bits have the formats of the operation, or of the function that was
-    /// called.
-    #[must_use]
-    pub fn new(evidence: &Evidence, id: &OperationId) -> Self {
-        let hex = |format: Format, bits: &[u64]| bits.iter().map(|bits| format.hex(*bits)).collect::<Vec<_>>();
-        let d_format = match &evidence.input {
-            Input::Dot(_) => id.d,
-            Input::Call(function, _) => function.result(id.a),
-        };
-        let rival = |(answer, d): &(String, u64)| RivalRecord { answer: answer.clone(), d: d_format.hex(*d) };
-        let mut record = Self {
-            about: evidence.about.clone(),
-            function: None,
-            a: Vec::new(),
-            b: Vec::new(),
-            c: String::new(),
-            scale_a: None,
-            scale_b: None,
-            d: d_format.hex(evidence.d),
-            rivals: evidence.rivals.iter().map(rival).collect(),
-        };
-        match &evidence.input {
-            Input::Dot(dot) => {
-                (record.a, record.b, record.c) = (hex(id.a, &dot.a), hex(id.b, &dot.b), id.c.hex(dot.c));
-                let scales = id.block_scale().zip(dot.scales.as_ref());
-                (record.scale_a, record.scale_b) =
-                    scales.map(|(scale, (a, b))| (hex(scale.format, a), hex(scale.format, b))).unzip();
-            }
-            Input::Call(function, operands) => {
-                (record.function, record.a) = (Some(function.to_string()), hex(id.a, operands));
-            }
-        }
-        record
-    }
-
-    /// Converts several, as [`EvidenceRecord::new`] does for one.
-    #[must_use]
-    pub fn all<'e>(evidence: impl IntoIterator<Item = &'e Evidence>, id: &OperationId) -> Vec<Self> {
-        evidence.into_iter().map(|evidence| Self::new(evidence, id)).collect()
     }
 }
 

@@ -4,7 +4,7 @@ use mxprobe_api::OperationId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{DeviceRecord, Host, Resumption, Time, Tool, finding::EvidenceRecord, request::Request};
+use super::{DeviceRecord, Host, Resumption, Time, Tool, evidence::EvidenceRecord, request::Request};
 use crate::nan_bits::NanBits;
 
 /// The schema version of an identification.

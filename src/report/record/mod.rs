@@ -37,8 +37,8 @@ pub use distinction::{
     DISTINCTION_SCHEMA, DistinctionReport, DistinctionVerdict, Inputs, ProofRecord, RefutedFormula, distinction_schema,
 };
 pub(super) use evidence::DotText;
-pub use evidence::EvidenceList;
-pub use finding::{EvidenceRecord, FindingRecord, OperationRecord, OperationReport, RivalRecord};
+pub use evidence::{EvidenceList, EvidenceRecord, RivalRecord};
+pub use finding::{FindingRecord, OperationRecord, OperationReport};
 pub use fleet::{
     Change, Counted, Drift, EarlierFleet, FLEET_SCHEMA, FleetClass, FleetDifference, FleetKind, FleetReport, Member,
     SkippedFile, Unhealthy, fleet_schema,

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     Tool,
     distinction::{DistinctionVerdict, ProofRecord},
-    finding::EvidenceRecord,
+    evidence::EvidenceRecord,
 };
 
 /// The schema version of properties of a model.
