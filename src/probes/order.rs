@@ -252,127 +252,97 @@ fn fill(
 ) -> Result<Triples, Error> {
     let n = leaves.len();
     let pairs: Vec<(usize, usize)> = (0..n).flat_map(|i| (i + 1..n).map(move |j| (i, j))).collect();
-    let open = all_or_none(subject, leaves, scale, &pairs, losses, evidence)?;
-    let Some(open) = open else { return Ok(Triples::Unbuildable) };
+    let others = |(i, j): (usize, usize)| (0..n).filter(move |x| *x != i && *x != j);
+    let at = |(i, j): (usize, usize), small: &[(Leaf, i32)]| triple(subject, scale, leaves[i], leaves[j], small);
+    let about =
+        |(i, j): (usize, usize), small: &str| format!("M at {}, −M at {}, {small}", show(leaves[i]), show(leaves[j]));
+    // The first and the last pair serve as evidence.
+    let is_shown = |evidence: &[Evidence], pair: (usize, usize)| {
+        evidence.is_empty() || pair == (n - 2, n - 1) && evidence.len() < 3
+    };
+    let without: Option<Vec<Dot>> = pairs.iter().map(|pair| at(*pair, &[])).collect();
+    let Some(mut dots) = without else { return Ok(Triples::Unbuildable) };
+    // An even number of s may be kept where one is lost, if the grid lies just above s.
+    if n > 4 && !n.is_multiple_of(2) {
+        let same = |pair: (usize, usize)| others(pair).map(|x| (leaves[x], 0)).collect::<Vec<_>>();
+        let everywhere: Option<Vec<Dot>> = pairs.iter().map(|pair| at(*pair, &same(*pair))).collect();
+        dots.extend(everywhere.into_iter().flatten());
+    }
+    let answers = subject.ask(&dots)?;
+    let bare: Vec<Option<Number>> = answers[..pairs.len()].iter().map(|d| subject.d_value(*d)).collect();
+    // If the sum of s at all other leaves is kept, or nothing of it, the fate of each of them is known.
+    let all = Number::new(i128::try_from(n - 2).unwrap_or(0), scale.small);
+    let mut is_known = vec![false; pairs.len()];
+    for (place, (dot, d)) in dots.iter().zip(&answers).skip(pairs.len()).enumerate() {
+        let (pair, bare) = (pairs[place], bare[place]);
+        let sum = subject.d_value(*d).zip(bare).and_then(|(value, bare)| value - bare);
+        let Some(sum) = sum.filter(|sum| sum.is_zero() || *sum == all) else { continue };
+        is_known[place] = true;
+        others(pair).for_each(|x| losses.set(pair.0, pair.1, x, sum.is_zero()));
+        if is_shown(evidence, pair) {
+            let about = about(pair, "the same small value elsewhere");
+            evidence.push(kept_or_lost(subject, about, (dot, *d), bare, all));
+        }
+    }
     let mut dots = Vec::new();
     let mut keys = Vec::new();
-    for (i, j) in open {
-        let others: Vec<usize> = (0..n).filter(|x| *x != i && *x != j).collect();
-        let Some(bare) = triple(subject, scale, leaves[i], leaves[j], &[]) else { return Ok(Triples::Unbuildable) };
-        dots.push(bare);
-        keys.push((i, j, Vec::new()));
-        for chunk in others.chunks(scale.at_once) {
+    for place in (0..pairs.len()).filter(|place| !is_known[*place]) {
+        for chunk in others(pairs[place]).collect::<Vec<_>>().chunks(scale.at_once) {
             let small: Vec<(Leaf, i32)> = chunk.iter().zip(0..).map(|(x, shift)| (leaves[*x], shift)).collect();
-            let Some(dot) = triple(subject, scale, leaves[i], leaves[j], &small) else {
-                return Ok(Triples::Unbuildable);
-            };
+            let Some(dot) = at(pairs[place], &small) else { return Ok(Triples::Unbuildable) };
             dots.push(dot);
-            keys.push((i, j, chunk.to_vec()));
+            keys.push((place, chunk.to_vec()));
         }
     }
     let answers = subject.ask(&dots)?;
-    let mut bare = None;
     let mut single = Vec::new();
-    for ((dot, (i, j, chunk)), d) in dots.iter().zip(&keys).zip(&answers) {
-        let value = subject.d_value(*d);
-        if chunk.is_empty() {
-            bare = value;
-            continue;
-        }
-        let survivors =
-            value.zip(bare).and_then(|(value, bare)| value - bare).and_then(|sum| subset(sum, scale, chunk.len()));
-        match survivors {
+    for ((dot, (place, chunk)), d) in dots.iter().zip(&keys).zip(&answers) {
+        let (pair, bare) = (pairs[*place], bare[*place]);
+        let sum = subject.d_value(*d).zip(bare).and_then(|(value, bare)| value - bare);
+        match sum.and_then(|sum| subset(sum, scale, chunk.len())) {
             Some(Survivors { places, remnant }) if chunk.len() == 1 || !remnant => {
                 for (place, x) in chunk.iter().enumerate() {
-                    losses.set(*i, *j, *x, places >> place & 1 == 0);
+                    losses.set(pair.0, pair.1, *x, places >> place & 1 == 0);
                 }
             }
             // A remnant of M (a sticky bit) may affect the other values, so ask about each separately.
-            _ if chunk.len() > 1 => single.extend(chunk.iter().map(|x| (*i, *j, *x, bare))),
+            _ if chunk.len() > 1 => single.extend(chunk.iter().map(|x| (pair, *x, bare))),
             _ => return Ok(Triples::odd(subject, dot, *d)),
         }
-        // The first and the last pair serve as evidence.
-        if evidence.is_empty() || (*i, *j) == (n - 2, n - 1) && evidence.len() < 3 {
-            let none = subject.d_bits(bare.unwrap_or(Number::ZERO)).unwrap_or(0);
-            let all: i128 = (1 << chunk.len()) - 1;
-            let kept = bare.and_then(|bare| bare.plus(Number::new(all, scale.small)));
-            let rivals = [
-                ("every small value lost", Some(none)),
-                ("every small value kept", kept.and_then(|kept| subject.d_bits(kept))),
-            ];
-            let rivals: Vec<(String, u64)> =
-                rivals.into_iter().filter_map(|(answer, d)| Some((answer.to_owned(), d?))).collect();
-            let about = format!("M at {}, −M at {}, small values at {}", show(leaves[*i]), show(leaves[*j]), {
-                let names: Vec<String> = chunk.iter().map(|x| show(leaves[*x])).collect();
-                names.join(" ")
-            });
-            evidence.push(subject.evidence(about, dot, *d, &rivals));
+        if is_shown(evidence, pair) {
+            let names: Vec<String> = chunk.iter().map(|x| show(leaves[*x])).collect();
+            let about = about(pair, &format!("small values at {}", names.join(" ")));
+            let all = Number::new((1 << chunk.len()) - 1, scale.small);
+            evidence.push(kept_or_lost(subject, about, (dot, *d), bare, all));
         }
     }
-    let alone = |(i, j, x, _): &(usize, usize, usize, Option<Number>)| {
-        triple(subject, scale, leaves[*i], leaves[*j], &[(leaves[*x], 0)])
-    };
+    let alone = |(pair, x, _): &((usize, usize), usize, Option<Number>)| at(*pair, &[(leaves[*x], 0)]);
     let Some(dots) = single.iter().map(alone).collect::<Option<Vec<Dot>>>() else { return Ok(Triples::Unbuildable) };
     let answers = subject.ask(&dots)?;
-    for ((dot, (i, j, x, bare)), d) in dots.iter().zip(&single).zip(&answers) {
-        let value = subject.d_value(*d);
-        let survivors = value.zip(*bare).and_then(|(value, bare)| value - bare).and_then(|sum| subset(sum, scale, 1));
-        let Some(survivors) = survivors else { return Ok(Triples::odd(subject, dot, *d)) };
+    for ((dot, ((i, j), x, bare)), d) in dots.iter().zip(&single).zip(&answers) {
+        let sum = subject.d_value(*d).zip(*bare).and_then(|(value, bare)| value - bare);
+        let Some(survivors) = sum.and_then(|sum| subset(sum, scale, 1)) else {
+            return Ok(Triples::odd(subject, dot, *d));
+        };
         losses.set(*i, *j, *x, survivors.places == 0);
     }
     Ok(Triples::All)
 }
 
-/// Asks M at i, −M at j and s everywhere else, for every pair. If the sum of all s is kept, or nothing of it, the fate
-/// of each leaf is known. Returns the other pairs; `None` if the formats cannot hold the dots.
-fn all_or_none(
+/// A dot with small values beside M and −M, as evidence. Rivals lose every small value, or keep `all` of their sum.
+fn kept_or_lost(
     subject: &Subject<'_>,
-    leaves: &[Leaf],
-    scale: Scale,
-    pairs: &[(usize, usize)],
-    losses: &mut Losses,
-    evidence: &mut Vec<Evidence>,
-) -> Result<Option<Vec<(usize, usize)>>, Error> {
-    let n = leaves.len();
-    let others = |i: usize, j: usize| (0..n).filter(move |x| *x != i && *x != j);
-    // An even number of s may be kept where one is lost, if the grid lies just above s.
-    if n.is_multiple_of(2) || n < 5 {
-        return Ok(Some(pairs.to_vec()));
-    }
-    let dots = pairs.iter().flat_map(|(i, j)| {
-        let small: Vec<(Leaf, i32)> = others(*i, *j).map(|x| (leaves[x], 0)).collect();
-        [&[][..], &small].map(|small| triple(subject, scale, leaves[*i], leaves[*j], small))
-    });
-    let Some(dots) = dots.collect::<Option<Vec<Dot>>>() else { return Ok(None) };
-    let answers = subject.ask(&dots)?;
-    let mut open = Vec::new();
-    for (((i, j), dots), answers) in pairs.iter().zip(dots.chunks_exact(2)).zip(answers.chunks_exact(2)) {
-        let all = Number::new(i128::try_from(n - 2).unwrap_or(0), scale.small);
-        let values = subject.d_value(answers[0]).zip(subject.d_value(answers[1]));
-        let kept = match values.and_then(|(bare, value)| value - bare) {
-            Some(sum) if sum.is_zero() => false,
-            Some(sum) if sum == all => true,
-            _ => {
-                open.push((*i, *j));
-                continue;
-            }
-        };
-        others(*i, *j).for_each(|x| losses.set(*i, *j, x, !kept));
-        // The first and the last pair serve as evidence.
-        if evidence.is_empty() || (*i, *j) == (n - 2, n - 1) {
-            let sum = subject.d_value(answers[0]).and_then(|bare| bare.plus(all));
-            let rivals = [
-                ("every small value lost", Some(answers[0])),
-                ("every small value kept", sum.and_then(|sum| subject.d_bits(sum))),
-            ];
-            let rivals: Vec<(String, u64)> =
-                rivals.into_iter().filter_map(|(answer, d)| Some((answer.to_owned(), d?))).collect();
-            let about =
-                format!("M at {}, −M at {}, the same small value elsewhere", show(leaves[*i]), show(leaves[*j]));
-            evidence.push(subject.evidence(about, &dots[1], answers[1], &rivals));
-        }
-    }
-    Ok(Some(open))
+    about: String,
+    (dot, d): (&Dot, u64),
+    bare: Option<Number>,
+    all: Number,
+) -> Evidence {
+    let none = subject.d_bits(bare.unwrap_or(Number::ZERO)).unwrap_or(0);
+    let kept = bare.and_then(|bare| bare.plus(all)).and_then(|kept| subject.d_bits(kept));
+    let rivals = [("every small value lost", Some(none)), ("every small value kept", kept)];
+    let rivals: Vec<(String, u64)> =
+        rivals.into_iter().filter_map(|(answer, d)| Some((answer.to_owned(), d?))).collect();
+    subject.evidence(about, dot, d, &rivals)
 }
 
 /// Asks M at i, −M at j and the same small value everywhere else, for every pair, and counts how many survive.

@@ -357,47 +357,37 @@ impl<const PANEL: usize> Vectorised for PackPanel<'_, PANEL> {
     }
 }
 
-/// The exponent fields of f32 and f16.
-const OF_WORD: u32 = 0x7f80_0000;
-const OF_HALF: u16 = 0x7c00;
-
-/// Loads f32, infinities and NaN as 0, and says whether there are any.
-struct LoadWords<'a>(&'a [[u8; 4]], &'a mut [f32]);
-
-impl Vectorised for LoadWords<'_> {
-    type Output = bool;
-
-    #[inline(always)]
-    fn run(self) -> bool {
-        let mut special = 0;
-        for (bytes, slot) in self.0.iter().zip(self.1) {
-            let bits = u32::from_le_bytes(*bytes);
-            let mask = if bits & OF_WORD == OF_WORD { u32::MAX } else { 0 };
-            *slot = f32::from_bits(bits & !mask);
-            special |= mask;
-        }
-        special != 0
-    }
+/// Loads elements of C from `start` on, infinities and NaN as 0, and returns a bit for each of those.
+struct LoadC<'a, const HALF: bool> {
+    from: &'a Elements,
+    start: usize,
+    into: &'a mut [f32],
 }
 
-/// The same for f16.
-struct LoadHalves<'a>(&'a [[u8; 2]], &'a mut [f32]);
-
-impl Vectorised for LoadHalves<'_> {
-    type Output = bool;
+impl<const HALF: bool> Vectorised for LoadC<'_, HALF> {
+    type Output = u64;
 
     #[inline(always)]
-    fn run(self) -> bool {
-        let mut special = 0;
-        for (bytes, slot) in self.0.iter().zip(self.1) {
-            let half = u16::from_le_bytes(*bytes);
-            let mask = if half & OF_HALF == OF_HALF { u32::MAX } else { 0 };
-            let bits = u32::from(half) & !mask;
-            // 2^112 moves the bias from 15 to 127, and makes a subnormal normal.
-            *slot = f32::from_bits((bits & 0x7fff) << 13 | (bits & 0x8000) << 16) * f32::from_bits(239 << 23);
-            special |= mask;
+    fn run(self) -> u64 {
+        let mut bits = [0u32; WIDE_PANEL];
+        let bits = &mut bits[..self.into.len()];
+        bits_of(self.from, self.start, bits);
+        let exponents = if HALF { 0x7c00 } else { 0x7f80_0000 };
+        let is_special = |bits: u32| bits & exponents == exponents;
+        for (bits, slot) in bits.iter().zip(self.into) {
+            let value = if HALF {
+                // 2^112 moves the bias from 15 to 127, and makes a subnormal normal.
+                f32::from_bits((*bits & 0x7fff) << 13 | (*bits & 0x8000) << 16) * f32::from_bits(239 << 23)
+            } else {
+                f32::from_bits(*bits)
+            };
+            *slot = if is_special(*bits) { 0.0 } else { value };
         }
-        special != 0
+        // Most rows have none.
+        if !bits.iter().fold(false, |any, bits| any | is_special(*bits)) {
+            return 0;
+        }
+        bits.iter().enumerate().fold(0, |all, (column, bits)| all | u64::from(is_special(*bits)) << column)
     }
 }
 
@@ -419,19 +409,11 @@ impl Kernel for ChainPlan {
     }
 
     fn load_c(&self, from: &Elements, start: usize, into: &mut [f32]) -> u64 {
-        let bytes = &from.bytes()[start * from.format().storage_bytes()..];
-        // Most rows have none.
-        let has_special = if self.c == Format::F32 {
-            vectorised(LoadWords(&bytes.as_chunks().0[..into.len()], into))
+        if self.c == Format::F32 {
+            vectorised(LoadC::<'_, false> { from, start, into })
         } else {
-            vectorised(LoadHalves(&bytes.as_chunks().0[..into.len()], into))
-        };
-        if !has_special {
-            return 0;
+            vectorised(LoadC::<'_, true> { from, start, into })
         }
-        let exponents = if self.c == Format::F32 { OF_WORD } else { OF_HALF.into() };
-        let is_special = |column: usize| from.get(start + column) & u64::from(exponents) == u64::from(exponents);
-        (0..into.len()).fold(0, |all, column| all | u64::from(is_special(column)) << column)
     }
 
     fn store_d(&self, from: &[f32], into: &mut [u8]) {

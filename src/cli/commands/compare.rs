@@ -41,12 +41,12 @@ pub(crate) fn show(arguments: &Compare, screen: Screen) -> Outcome {
     }
     let mut given = Vec::new();
     let mut read = Vec::new();
-    let mut saved = input::reports(&files)?.into_iter();
+    let mut saved = input::reports(&files)?.into_iter().peekable();
+    let mut places = 0..files.len();
     for name in &arguments.compared {
         if is_file(name) {
-            // A directory has several.
-            let count = input::files(name)?.len();
-            for found in saved.by_ref().take(count) {
+            let place = places.next();
+            while let Some(found) = saved.next_if(|found| Some(found.given) == place) {
                 let source = found.path.display().to_string();
                 given.extend(found.reports.into_iter().map(|report| Given::Report(source.clone(), Box::new(report))));
                 read.push(found.path);

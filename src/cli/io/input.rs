@@ -30,6 +30,8 @@ pub(crate) fn read(path: &Path) -> Result<String, Failure> {
 pub(crate) struct Saved {
     /// The file.
     pub(crate) path: PathBuf,
+    /// Its place among the paths that were given: a directory has several files.
+    pub(crate) given: usize,
     /// One report, or the elements of an array.
     pub(crate) reports: Vec<Report>,
 }
@@ -47,40 +49,37 @@ pub(crate) fn reads_once(paths: &[PathBuf]) -> Result<(), Failure> {
 /// for `-`.
 pub(crate) fn reports(paths: &[PathBuf]) -> Result<Vec<Saved>, Failure> {
     reads_once(paths)?;
-    let mut found = Vec::new();
-    for path in paths {
+    let (mut found, mut failure) = (Vec::new(), None);
+    for (given, path) in paths.iter().enumerate() {
         match files(path) {
-            Ok(files) => found.extend(files.into_iter().map(Ok)),
-            Err(failure) => found.push(Err(failure)),
+            Ok(files) => found.extend(files.into_iter().map(|path| (path, given))),
+            Err(other) => {
+                failure = Some(other);
+                break;
+            }
         }
     }
-    // Each thread reads every so many files; the first failure in their order is reported.
-    let threads = mxprobe_models::threads().min(found.len()).max(1);
-    let mut shares: Vec<Vec<(usize, Result<PathBuf, Failure>)>> = (0..threads).map(|_| Vec::new()).collect();
-    found.into_iter().enumerate().for_each(|(at, path)| shares[at % threads].push((at, path)));
-    let read_share = |share: Vec<(usize, Result<PathBuf, Failure>)>| -> Vec<(usize, Result<Saved, Failure>)> {
-        share.into_iter().map(|(at, path)| (at, path.and_then(saved))).collect()
-    };
-    let last = shares.pop().unwrap_or_default();
-    let mut all = std::thread::scope(|scope| {
-        let spawn = |share| {
-            let builder = std::thread::Builder::new().stack_size(STACK_BYTES);
-            builder.spawn_scoped(scope, || read_share(share)).expect("the system has another thread")
+    let each = found.len().div_ceil(mxprobe_models::threads()).max(1);
+    // The first failure in the order of the files is reported.
+    let all = std::thread::scope(|scope| {
+        let read = |share: &[(PathBuf, usize)]| {
+            let share: Vec<(PathBuf, usize)> = share.to_vec();
+            let thread = std::thread::Builder::new().stack_size(STACK_BYTES);
+            let read = move || share.into_iter().map(saved).collect::<Vec<_>>();
+            thread.spawn_scoped(scope, read).expect("the system has another thread")
         };
-        let others: Vec<_> = shares.into_iter().map(spawn).collect();
-        let mut all = read_share(last);
-        all.extend(others.into_iter().flat_map(|other| other.join().expect("reading does not panic")));
-        all
-    });
-    all.sort_by_key(|(at, _)| *at);
-    all.into_iter().map(|(_, saved)| saved).collect()
+        let shares: Vec<_> = found.chunks(each).map(read).collect();
+        let shares = shares.into_iter().flat_map(|share| share.join().expect("reading does not panic"));
+        shares.collect::<Result<Vec<Saved>, Failure>>()
+    })?;
+    failure.map_or(Ok(all), Err)
 }
 
 /// As much as the main thread usually has: documents may be nested deeply.
 const STACK_BYTES: usize = 8 << 20;
 
 /// Reads the reports of one file.
-fn saved(path: PathBuf) -> Result<Saved, Failure> {
+fn saved((path, given): (PathBuf, usize)) -> Result<Saved, Failure> {
     let text = Arc::new(read(&path)?);
     let mut reports = check::read_shared(&text).map_err(|problem| {
         let is = match check::kind(&text).filter(|kind| *kind != "a report") {
@@ -91,7 +90,7 @@ fn saved(path: PathBuf) -> Result<Saved, Failure> {
             .help("`mxprobe validate FILE` checks a report; `mxprobe schema` prints its schema")
     })?;
     journal::replay(&path, &mut reports);
-    Ok(Saved { path, reports })
+    Ok(Saved { path, given, reports })
 }
 
 /// Whether files start as reports do. A file that cannot be read does not, nor does one that can only be read once.

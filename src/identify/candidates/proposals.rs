@@ -1,5 +1,7 @@
 //! The changes of a hypothesis that a search tries: of every value that a model file has.
 
+use std::{collections::BTreeSet, ops::RangeInclusive};
+
 use mxprobe_api::{Format, Rounding};
 use mxprobe_models::{
     Adder, Below, Choices, Class, Exponent, Flush, GridRule, NanCause, NanRules, Output, PARAMETERS, Parameter,
@@ -148,7 +150,7 @@ pub(in crate::identify) fn flushes(now: Flush) -> Vec<Flush> {
 /// Adds changes to every value of the parameters whose turn it is, alone and together with other parameters.
 fn of_turn(experiments: &Experiments<'_, '_>, adder: &Adder, turn: impl Fn(Turn) -> bool, changes: &mut Vec<Change>) {
     for parameter in Parameter::by_turn(&PARAMETERS, turn).into_iter().filter(|parameter| parameter.applies(adder)) {
-        let bits = |bits: std::ops::RangeInclusive<i32>| bits.map(Setting::Whole);
+        let bits = |bits: RangeInclusive<i32>| bits.map(Setting::Whole);
         let settings: Vec<Setting> = match parameter.tried {
             Tried::Every => parameter.choices(),
             Tried::Bits(low, high) => std::iter::once(Setting::Absent).chain(bits(low..=high)).collect(),
@@ -242,15 +244,20 @@ pub(in crate::identify) fn of_nan(experiments: &Experiments<'_, '_>, adder: &Add
 /// those of a fixed point.
 fn floors(experiments: &Experiments<'_, '_>) -> Vec<Option<i32>> {
     let id = experiments.subject.id();
-    let mut found = std::collections::BTreeSet::new();
-    for format in [id.d, id.c, id.a] {
-        if let Some(float) = format.as_float() {
-            let least = float.min_exponent();
-            found.extend(least - 48..=least + 40);
-        }
-    }
     // A floor above most terms makes the grid a fixed point. Terms of f64 leave room for floors far below that.
-    found.extend(if id.c == Format::F64 { -1100 } else { -180 }..=80);
+    let fixed = if id.c == Format::F64 { -1100 } else { -180 }..=80;
+    floors_about(&[id.d, id.c, id.a], -48..=40, fixed)
+}
+
+/// Returns `None`, exponents at these distances from the smallest normal ones of formats, and those of a fixed point.
+pub(in crate::identify) fn floors_about(
+    formats: &[Format],
+    distances: RangeInclusive<i32>,
+    fixed: RangeInclusive<i32>,
+) -> Vec<Option<i32>> {
+    let mut found: BTreeSet<i32> = fixed.collect();
+    let floats = formats.iter().filter_map(|format| format.as_float());
+    found.extend(floats.flat_map(|float| distances.clone().map(move |by| float.min_exponent() + by)));
     std::iter::once(None).chain(found.into_iter().map(Some)).collect()
 }
 

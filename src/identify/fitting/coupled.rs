@@ -2,12 +2,13 @@
 //! the result can imitate each other: a candidate with some of them wrong may explain nearly every dot, although each
 //! change of one or two of its values explains fewer.
 
-use mxprobe_api::{Format, Overflow, Rounding};
+use mxprobe_api::{Overflow, Rounding};
 use mxprobe_models::{Adder, Below, Choices, Exponent, GridRule, Output};
 
 use crate::identify::{
     candidates::{
         hypothesis::Hypothesis,
+        proposals::floors_about,
         scored::{Scored, explained, spread},
     },
     dots::experiments::Experiments,
@@ -167,7 +168,8 @@ fn axes(experiments: &Experiments<'_, '_>, adder: &Adder) -> Vec<Vec<Set>> {
         exponents.map(|to| -> Set { Box::new(move |adder| each_rule(adder, |rule| rule.exponent = to)) }).collect(),
     );
     let floor = |to: Option<i32>| -> Set { Box::new(move |adder| each_rule(adder, |rule| rule.exponent_floor = to)) };
-    axes.push(std::iter::once(None).chain(floors(experiments).into_iter().map(Some)).map(floor).collect());
+    let id = experiments.subject.id();
+    axes.push(floors_about(&[id.d, id.c], -26..=12, -24..=4).into_iter().map(floor).collect());
     axes
 }
 
@@ -185,19 +187,4 @@ fn narrow(adder: &mut Adder, to: u32) {
 
 fn each_rule(adder: &mut Adder, change: impl Fn(&mut GridRule)) {
     adder.grid.iter_mut().for_each(change);
-}
-
-/// The exponents of floors: near the smallest normal one of d, and between that and 1.
-const BELOW_LEAST: i32 = 26;
-const ABOVE_LEAST: i32 = 12;
-
-fn floors(experiments: &Experiments<'_, '_>) -> Vec<i32> {
-    let id = experiments.subject.id();
-    let least = |format: Format| format.as_float().map(mxprobe_api::FloatEncoding::min_exponent);
-    let mut found = std::collections::BTreeSet::new();
-    for least in [id.d, id.c].into_iter().filter_map(least) {
-        found.extend(least - BELOW_LEAST..=least + ABOVE_LEAST);
-    }
-    found.extend(-24..=4);
-    found.into_iter().collect()
 }

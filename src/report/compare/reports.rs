@@ -3,9 +3,9 @@
 use std::{
     borrow::Cow,
     collections::{BTreeMap, BTreeSet, HashMap},
-    hash::{BuildHasherDefault, Hasher},
 };
 
+use foldhash::fast::RandomState;
 use mxprobe_api::{Format, OperationId};
 
 use super::{
@@ -207,34 +207,6 @@ struct Input<'a> {
     scales: [Option<Cow<'a, str>>; 2],
 }
 
-/// A hash of long texts, eight bytes at a time. Whoever writes a report with colliding inputs slows down its comparison
-/// alone.
-#[derive(Default)]
-struct Folded(u64);
-
-impl Hasher for Folded {
-    fn write(&mut self, bytes: &[u8]) {
-        let (words, rest) = bytes.as_chunks();
-        for word in words {
-            self.write_u64(u64::from_le_bytes(*word));
-        }
-        if !rest.is_empty() {
-            self.write_u64(rest.iter().fold(1, |word, byte| word << 8 | u64::from(*byte)));
-        }
-    }
-
-    fn write_u64(&mut self, word: u64) {
-        // An odd number with many changes of bits: 2^64 divided by the golden ratio.
-        let mixed = (self.0 ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        // The high bits depend on every bit, the low ones only on those below.
-        self.0 = mixed ^ mixed >> 32;
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
-    }
-}
-
 /// A dot in the evidence of a finding, and the results of those who were asked for it.
 struct Asked<'a> {
     first: (&'a EvidenceList, usize),
@@ -244,7 +216,7 @@ struct Asked<'a> {
 /// Compares the dots that several reports have in their evidence: returns their number, and those with different
 /// results.
 fn compare_dots(found: &matching::Matched<'_>) -> (usize, Vec<DotCompared>) {
-    let mut known: HashMap<Input<'_>, usize, BuildHasherDefault<Folded>> = HashMap::default();
+    let mut known: HashMap<Input<'_>, usize, RandomState> = HashMap::default();
     let mut asked: Vec<Asked<'_>> = Vec::new();
     let sides = found.operations.len();
     for (side, operations) in found.operations.iter().enumerate() {
