@@ -373,20 +373,23 @@ impl<const HALF: bool> Vectorised for LoadC<'_, HALF> {
         let bits = &mut bits[..self.into.len()];
         bits_of(self.from, self.start, bits);
         let exponents = if HALF { 0x7c00 } else { 0x7f80_0000 };
-        let is_special = |bits: u32| bits & exponents == exponents;
+        let mut special = 0;
         for (bits, slot) in bits.iter().zip(self.into) {
-            let value = if HALF {
+            let mask = if bits & exponents == exponents { u32::MAX } else { 0 };
+            let finite = bits & !mask;
+            *slot = if HALF {
                 // 2^112 moves the bias from 15 to 127, and makes a subnormal normal.
-                f32::from_bits((*bits & 0x7fff) << 13 | (*bits & 0x8000) << 16) * f32::from_bits(239 << 23)
+                f32::from_bits((finite & 0x7fff) << 13 | (finite & 0x8000) << 16) * f32::from_bits(239 << 23)
             } else {
-                f32::from_bits(*bits)
+                f32::from_bits(finite)
             };
-            *slot = if is_special(*bits) { 0.0 } else { value };
+            special |= mask;
         }
         // Most rows have none.
-        if !bits.iter().fold(false, |any, bits| any | is_special(*bits)) {
+        if special == 0 {
             return 0;
         }
+        let is_special = |bits: u32| bits & exponents == exponents;
         bits.iter().enumerate().fold(0, |all, (column, bits)| all | u64::from(is_special(*bits)) << column)
     }
 }
