@@ -295,6 +295,38 @@ fn the_sign_of_zero_of_one_addition_is_not_taken_for_that_of_the_next() {
 }
 
 #[test]
+#[ignore = "takes half a minute of one core"]
+fn sums_that_differ_in_the_sign_that_counts_are_found_by_exchanges_of_positive_terms() {
+    recovered("sums-in-ones-complement-passed-on-to-c");
+}
+
+#[test]
+fn half_a_unit_and_a_bit_far_below_it_show_what_a_later_addition_cuts() {
+    recovered("half-a-unit-of-c-rounded-up");
+}
+
+#[test]
+#[ignore = "takes half a minute of one core"]
+fn an_adder_for_each_level_is_tried_before_one_for_all_is_refined() {
+    recovered("pairs-from-the-last-that-are-cut-before-c");
+}
+
+#[test]
+fn an_addition_that_seems_to_differ_shares_the_adder_of_the_others_if_that_will_do() {
+    recovered("overflow-in-a-chain-is-nan");
+}
+
+#[test]
+fn a_c_that_is_rounded_before_it_joins_a_chain_has_an_adder() {
+    recovered("c-rounded-alone-beside-a-chain");
+}
+
+#[test]
+fn trees_of_exchanges_come_before_guesses_of_blocks() {
+    recovered("residues-with-sticky-bits-of-a-thirteenth-place");
+}
+
+#[test]
 fn every_unit_that_is_drawn_is_a_model() {
     for index in 0..2_000 {
         drawn(7, index).model();

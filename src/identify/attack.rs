@@ -7,13 +7,13 @@ use mxprobe_models::{Basis, Origin, Output};
 
 use super::{
     candidates::{
-        directed::{alone, cancelling, far_apart, groups, specials, thinned},
+        directed::{alone, cancelling, far_apart, groups, halves, specials, thinned},
         hypothesis::Hypothesis,
         scored::{self, Scored},
     },
     document,
     dots::experiments,
-    fitting::{payloads, refine::refine},
+    fitting::{payloads, refine::refine, rejoined::rejoined},
     outcome::{Arithmetic, Outcome},
     refute::{rivals, simplify},
     run::Search,
@@ -46,6 +46,16 @@ enum Attacked {
     Ended(Outcome),
     /// Some dot is not explained, and no change of the candidate explains it.
     Fails(Scored),
+}
+
+/// What is known of an adder that a single addition has for itself in a candidate under attack.
+enum Apart {
+    /// Nothing, or there is none.
+    Unknown,
+    /// It was given up for that of other additions. The candidate before that is kept.
+    GivenUp(Box<Scored>),
+    /// The addition needs it.
+    Needed,
 }
 
 /// Dots, the unit's answers, and the indices of the dots on which a candidate differs.
@@ -85,6 +95,8 @@ impl Search<'_, '_> {
         let mut now = scored;
         // A candidate that explains everything so far may spend the whole budget.
         let stage = self.experiments.whole_stage();
+        let mut apart = Apart::Unknown;
+        self.rejoin(&mut now, &mut apart);
         let drawn = (DRAWN + now.hypothesis.complexity().saturating_sub(SIMPLE) / 2).min(MOST_DRAWN);
         let mut quiet = 0;
         while now.explained == self.experiments.dots.len() {
@@ -140,9 +152,27 @@ impl Search<'_, '_> {
             quiet = 0;
             let Some(better) = refine(&mut self.experiments, vec![now.clone()], 1, self.pairs) else { break };
             now = better;
+            if now.explained < self.experiments.dots.len()
+                && let Apart::GivenUp(before) = std::mem::replace(&mut apart, Apart::Needed)
+                && let Some(better) = refine(&mut self.experiments, vec![*before], 1, self.pairs)
+            {
+                now = better;
+            }
+            self.rejoin(&mut now, &mut apart);
         }
         self.experiments.back_to(stage);
         Ok(Attacked::Fails(now))
+    }
+
+    /// Gives up an adder of a single addition in a candidate that explains every dot, if that of others will do, unless
+    /// such an adder was given up before.
+    fn rejoin(&mut self, scored: &mut Scored, apart: &mut Apart) {
+        if matches!(apart, Apart::Unknown)
+            && scored.explained == self.experiments.dots.len()
+            && let Some(fewer) = rejoined(&mut self.experiments, &scored.hypothesis)
+        {
+            *apart = Apart::GivenUp(Box::new(std::mem::replace(scored, fewer)));
+        }
     }
 
     /// Asks the unit for these dots, and finds those on which the candidate differs. A wrong candidate usually shows in
@@ -183,6 +213,7 @@ impl Search<'_, '_> {
         let ends = [alone(self.subject(), seed), far_apart(self.subject(), &groups, seed)].concat();
         let mut dots = thinned(ends, count / 6, seed);
         dots.extend(cancelling(self.subject(), &groups, seed, count / 12));
+        dots.extend(halves(self.subject(), &hypothesis.skeleton.nodes(), seed, count / 12));
         dots.extend(specials(self.subject(), &groups, seed, count / 24));
         dots.extend(draw(id, seed, count / 4));
         dots.extend(Sparse::new(id, seed).take(count / 4));

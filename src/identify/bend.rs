@@ -51,12 +51,15 @@ impl Search<'_, '_> {
     }
 
     /// Determines the adders of a tree whose additions share one, then of the same tree with one for each level, and with
-    /// one more for the addition that gives d or for the one that takes c.
+    /// one more for the addition that gives d or for the one that takes c. Values are changed in those that explain the
+    /// most dots first: an adder shared by additions that differ explains many, too.
     fn with_few_adders(&mut self, shape: &Expression, tried: &mut Vec<Scored>) -> Result<Option<Outcome>, Error> {
         let of = scored::spread(&self.experiments.ordinary, search::SECOND).len();
         let mut seen = HashSet::new();
+        let mut beams: Vec<(usize, Vec<Scored>)> = Vec::new();
         let few = [Apart::Neither, Apart::Last, Apart::First].map(|apart| symmetric::tied(shape, apart));
-        for skeleton in symmetric::tied_to_one(shape).into_iter().chain(few).map(Rc::new) {
+        let but_c = symmetric::tied_but_c_alone(shape);
+        for skeleton in symmetric::tied_to_one(shape).into_iter().chain(but_c).chain(few).map(Rc::new) {
             if self.experiments.is_late() {
                 break;
             }
@@ -68,9 +71,15 @@ impl Search<'_, '_> {
             let top = beam.first().map_or(0, |scored| scored.explained);
             let tree = skeleton.text(self.subject().k());
             (self.progress)(&format!("{tree}: explains {top} of {of} dots of ordinary values"));
-            if top * 100 < of * NEARLY_AT_FIRST {
-                continue;
+            if top * 100 >= of * NEARLY_AT_FIRST {
+                beams.push((top, beam));
             }
+            if top == of {
+                break;
+            }
+        }
+        beams.sort_by_key(|(top, _)| std::cmp::Reverse(*top));
+        for (_, beam) in beams {
             let scored = refine(&mut self.experiments, beam, 1, 0);
             let outcome = self.settle(scored, tried)?;
             if outcome.is_some() {
@@ -104,7 +113,7 @@ impl Search<'_, '_> {
         let all = self.experiments.dots.len();
         let Some(best) = tried.iter().max_by_key(|scored| scored.explained).cloned() else { return Ok(None) };
         let stage = self.experiments.at_most(ONE_SHAPE);
-        let domain = Domain { dots: (0..all).collect(), adder: None, reading: true };
+        let domain = Domain { dots: (0..all).collect(), adder: None, reading: true, completing: false };
         let scored = gathered(&mut self.experiments, &best, &domain);
         self.experiments.back_to(stage);
         self.settle(scored, tried)

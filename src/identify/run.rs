@@ -165,7 +165,9 @@ impl Search<'_, '_> {
         let mut come = Vec::new();
         let of = if shapes.is_empty() { Vec::new() } else { groups::groups(self.subject())? };
         let joins = shapes.first().is_some_and(|shape| !groups::joined(shape, &of).is_empty());
-        for shape in &shapes {
+        // The first shape is the tree as observed. If the order does not show, the others are guesses.
+        let (observed, guesses) = shapes.split_at(shapes.len().min(1));
+        for shape in observed {
             // If products are joined before c, trees with such additions are tried before the values of the observed
             // tree are changed to imitate them.
             let (progress, outcome) = self.shape(shape, joins, &mut tried)?;
@@ -192,6 +194,13 @@ impl Search<'_, '_> {
         // exchanges have been asked all the same.
         if !near && let Some(outcome) = self.symmetric(&symmetric, &mut come, &mut tried)? {
             return Ok(self.finished(outcome));
+        }
+        for shape in guesses {
+            let (progress, outcome) = self.shape(shape, joins, &mut tried)?;
+            if let Some(outcome) = outcome {
+                return Ok(self.finished(outcome));
+            }
+            come.push((progress, shape));
         }
         if let Some(outcome) = self.bend_what_lacks_little(&mut tried)? {
             return Ok(self.finished(outcome));
@@ -301,7 +310,14 @@ impl Search<'_, '_> {
         let stage = self.experiments.at_most(ONE_SHAPE);
         let told = nodes::by_nodes(&mut self.experiments, shape, bits);
         self.experiments.back_to(stage);
-        let Some(hypothesis) = told.hypothesis else { return Ok((told.progress, None)) };
+        let Some(hypothesis) = told.hypothesis else {
+            let shape = shape.untied();
+            let names: Vec<String> = (0..shape.arguments_by_adder().len()).map(|at| format!("sum-{at}")).collect();
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            let tree = shape.text(&names, self.subject().k());
+            (self.progress)(&format!("{tree}: {} of {} additions determined", told.progress.0, names.len()));
+            return Ok((told.progress, None));
+        };
         let adders = hypothesis.adders.len();
         let tree = hypothesis.skeleton.text(self.subject().k());
         (self.progress)(&format!("{tree}: fitted addition by addition, with {adders} adders"));

@@ -32,6 +32,101 @@ pub(super) fn exchanged() -> Vec<Made> {
             ],
         ),
         Made::new(
+            "sums-in-ones-complement-passed-on-to-c",
+            "dot.m4n4k16.f16.e4m3.e5m2.f16",
+            "s(w(t(0..8), t(8..16)), c)",
+            &[
+                (
+                    "s",
+                    "output = \"f16\"\nrounding = \"toward-zero\"\nfraction_bits = 15\nbelow = \"sticky\"\n\
+                     nan = \"0x7fff\"",
+                ),
+                (
+                    "t",
+                    "output = \"f16\"\nrounding = \"nearest-even\"\nfraction_bits = 15\nbelow = \"sticky\"\n\
+                     nan = { order = [\"invalid\", \"operand\"], invalid = \"0xfe00\" }",
+                ),
+                ("w", "output = \"wide\"\nfraction_bits = 10\nexponent_floor = -3\nbelow = \"ones-complement\""),
+            ],
+        ),
+        Made::new(
+            "half-a-unit-of-c-rounded-up",
+            "dot.m4n4k2.f32.e5m2.e5m2.f32",
+            "s(1..2, fold(c, 0..1/2, t(all, acc)))",
+            &[
+                (
+                    "s",
+                    "output = \"f32\"\nrounding = \"nearest-even\"\nfraction_bits = 41\nexponent_floor = -136\n\
+                     below = \"truncate\"\noverflow = \"nan\"\nnan = \"0x7fc00000\"",
+                ),
+                (
+                    "t",
+                    "output = \"f32\"\nrounding = \"up\"\nbelow = \"truncate\"\nnan = \"0x7fc00000\"\n\
+                     grid = [{ terms = \"products\", exponent = \"operands\", fraction_bits = 29 }, \
+                     { terms = \"values\", exponent = \"operands\", fraction_bits = 9 }]",
+                ),
+            ],
+        ),
+        Made::new(
+            "overflow-in-a-chain-is-nan",
+            "dot.m4n4k16.f32.e5m2.e5m2.f32",
+            "fold(c, all/1, s(all, acc))",
+            &[(
+                "s",
+                "output = \"f32\"\nrounding = \"down\"\nfraction_bits = 21\nexponent = \"leading\"\n\
+                 below = \"truncate\"\noverflow = \"nan\"\nsubnormals = \"flush-after-rounding\"\n\
+                 zero = \"positive\"\nnan = { order = [\"value\", \"operand\"], invalid = \"0xffc00000\" }",
+            )],
+        ),
+        Made::new(
+            "c-rounded-alone-beside-a-chain",
+            "dot.m4n4k16.f16.f16.f16.f16",
+            "s(t(c), fold(none, all/4, t(all, acc)))",
+            &[
+                (
+                    "s",
+                    "output = \"f16\"\nrounding = \"toward-zero\"\nfraction_bits = 16\nexponent = \"leading\"\n\
+                     below = \"nearest\"\noverflow = \"infinity\"\nnan = \"0x7e00\"",
+                ),
+                (
+                    "t",
+                    "output = \"f16\"\nrounding = \"toward-zero\"\nfraction_bits = 16\nexponent = \"leading\"\n\
+                     below = \"nearest\"\noutput_fraction_bits = 5\n\
+                     nan = { order = [\"operand\", \"value\"], invalid = \"0xfe00\" }",
+                ),
+            ],
+        ),
+        Made::new(
+            "residues-with-sticky-bits-of-a-thirteenth-place",
+            "dot.m4n4k24.f16.f16.f16.f32",
+            "s(w(every(2, 0)), w(every(2, 1)), c)",
+            &[
+                (
+                    "s",
+                    "output = \"f16\"\nrounding = \"toward-zero\"\nfraction_bits = 57\nbelow = \"ones-complement\"\n\
+                     nan = \"0x7e00\"",
+                ),
+                ("w", "output = \"wide\"\nfraction_bits = 13\nbelow = \"sticky\"\nignore_values_below = 2"),
+            ],
+        ),
+        Made::new(
+            "pairs-from-the-last-that-are-cut-before-c",
+            "dot.m4n4k24.f16.f16.f16.f16",
+            "fold(c, reverse/2, s(w(all), acc))",
+            &[
+                (
+                    "s",
+                    "output = \"f16\"\nrounding = \"nearest-even\"\nfraction_bits = 14\nbelow = \"truncate\"\n\
+                     overflow = \"saturate\"\nsubnormals = \"flush-before-rounding\"\nnan = \"0x7fff\"",
+                ),
+                (
+                    "w",
+                    "output = \"wide\"\nfraction_bits = 11\nexponent = \"leading\"\nexponent_floor = -22\n\
+                     below = \"truncate\"",
+                ),
+            ],
+        ),
+        Made::new(
             "c-cut-like-the-sum-of-the-products",
             "dot.m4n4k8.f16.f16.f16.f32",
             "s(t(c), t(all))",

@@ -157,6 +157,48 @@ pub(in crate::identify) fn cancelling(
     (0..count).filter_map(|_| dot(&mut random)).collect()
 }
 
+/// Makes at most `count` dots in which one addition yields half a unit in the last place of the addition that takes its
+/// sum, and a bit far below that. Whether such a bit is lost before the later sum is rounded shows in no other dot.
+pub(in crate::identify) fn halves(subject: &Subject<'_>, nodes: &[Node], seed: u64, count: usize) -> Vec<Dot> {
+    let mut random = Random(seed_of(seed, 14));
+    let id = subject.id();
+    let (bits, bits_of_c) = (id.d.fraction_bits().cast_signed(), id.c.fraction_bits().cast_signed());
+    let mut steps: Vec<(&[Leaf], &[Leaf])> = Vec::new();
+    for node in nodes {
+        for (at, inner) in node.parts.iter().enumerate().filter(|(_, part)| part.len() > 1) {
+            let others = node.parts.iter().enumerate().filter(|(other, part)| *other != at && !part.is_empty());
+            steps.extend(others.map(|(_, outer)| (&inner[..], &outer[..])));
+        }
+    }
+    if steps.is_empty() || bits == 0 {
+        return Vec::new();
+    }
+    let dot = |random: &mut Random| {
+        let (inner, outer) = steps[random.below(steps.len())];
+        let outer = outer[random.below(outer.len())];
+        let (low, high) = subject.exponents(outer);
+        let top = if random.flip() { high - random.between(0, 12) } else { random.between(low, high) };
+        let half = top - bits - 1 - i32::from(random.flip());
+        let mut signed = |significand: i128| if random.flip() { significand } else { -significand };
+        let largest = (outer, Number::new(signed(1), top));
+        let (one, other) = (signed(1), signed(1));
+        if bits_of_c > 2 && inner.contains(&Leaf::C) && random.below(4) == 0 {
+            // c holds both bits.
+            let depth = random.between(bits_of_c / 2, bits_of_c);
+            return subject.dot(&[largest, (Leaf::C, Number::new(one * ((1 << depth) + 1), half - depth))]);
+        }
+        let (tied, deep) = (inner[random.below(inner.len())], inner[random.below(inner.len())]);
+        if tied == deep {
+            return None;
+        }
+        let depth = if random.flip() { random.between(bits - 3, bits + 9) } else { random.between(1, 2 * bits + 16) };
+        let of_tied = one * [1, 3, 5, 7][random.below(4)];
+        let of_deep = other * [1, 3][random.below(2)];
+        subject.dot(&[largest, (tied, Number::new(of_tied, half)), (deep, Number::new(of_deep, half - depth))])
+    };
+    (0..count).filter_map(|_| dot(&mut random)).collect()
+}
+
 /// Dots in which NaN, infinities of both signs, infinity times zero and the largest values meet: two or three products
 /// of one group hold one of them each, and so does c now and then. Which NaN results depends on which cause the unit
 /// considers first, and on the addition in which they meet. Next to an infinity of the other sign, an intermediate

@@ -67,11 +67,12 @@ impl Hypothesis {
         of.iter().map(|adder| of.iter().filter(|other| *other == adder).count() > 1).collect()
     }
 
-    /// Returns the same hypothesis with an adder of its own for one addition: a copy of the one that it shared, added
-    /// as the last adder.
-    pub(in crate::identify) fn parted(&self, addition: usize) -> Self {
+    /// Returns the same hypothesis with an adder of their own for some additions: a copy of the one that they shared,
+    /// added as the last adder.
+    pub(in crate::identify) fn parted(&self, additions: &[usize]) -> Self {
         let mut of = self.skeleton.expression.adders_by_addition();
-        let shared = std::mem::replace(&mut of[addition], self.adders.len());
+        let shared = of[additions[0]];
+        additions.iter().for_each(|addition| of[*addition] = self.adders.len());
         let expression = self.skeleton.expression.untied().recoloured(&of);
         let (mut names, mut roles) = (self.skeleton.names.clone(), self.skeleton.roles.clone());
         let mut adders = self.adders.clone();
@@ -79,7 +80,7 @@ impl Hypothesis {
             format!("{}-{}", names[shared].trim_end_matches(|c: char| c.is_ascii_digit() || c == '-'), adders.len());
         adders.push(Adder { name: name.clone(), ..adders[shared].clone() });
         names.push(name);
-        roles.push(match (addition, roles[shared]) {
+        roles.push(match (additions[0], roles[shared]) {
             (0, _) => Role::Root,
             (_, Role::Root) => Role::Inner,
             (_, role) => role,

@@ -26,6 +26,9 @@ pub(in crate::identify) enum Move {
     /// Passes the sum of an adder on unrounded. If `leading` is set, all terms are then aligned by their leading bits,
     /// so that an adder that rounds to many bits gives the same numbers as this, but another NaN.
     HandedOn { adder: usize, leading: bool },
+    /// Passes the sum of an adder on unrounded to another adder, which gets a grid of one rule. A sum that is passed on
+    /// keeps the exponent that it was aligned by, so that the grid that takes it has another place.
+    HandedOnTo { adder: usize, by: usize, rule: GridRule, below: Below },
     /// Gives two adders the same values.
     Same { one: usize, other: usize, both: Box<Adder> },
     /// Gives both adders the grid of the first and the result of the second.
@@ -39,6 +42,9 @@ pub(in crate::identify) enum Change {
     Grid(Vec<GridRule>),
     /// Sets a grid of one rule, and the treatment of the bits below it.
     Cut(GridRule, Below),
+    /// Sets a grid of one rule, beyond which the sum wraps after this many carry bits. Without wrapping, another grid may
+    /// give the same bits.
+    Wraps(GridRule, u32),
     /// Adds this many fraction bits for everything but values.
     Widen(i32),
     /// Adds this many fraction bits for everything but values; the normalised sum is then cut to the previous number of
@@ -93,6 +99,11 @@ impl Move {
                 let adder = &mut changed.adders[*adder];
                 (adder.output, adder.nan) = (Output::Wide, NanRules::default());
             }
+            Self::HandedOnTo { adder, by, rule, below } => {
+                let taken = &mut changed.adders[*adder];
+                (taken.output, taken.nan) = (Output::Wide, NanRules::default());
+                Change::Cut(*rule, *below).apply(&mut changed.adders[*by]);
+            }
             Self::Same { one, other, both } => {
                 for at in [*one, *other] {
                     changed.adders[at] = Adder { name: to.adders[at].name.clone(), ..(**both).clone() };
@@ -128,6 +139,7 @@ impl Change {
                 adder.grid = vec![*rule];
                 adder.below = *below;
             }
+            Self::Wraps(rule, carry_bits) => (adder.grid, adder.carry_bits) = (vec![*rule], Some(*carry_bits)),
             Self::Widen(by) => widen(adder, *by),
             Self::CutLater(by) => {
                 let bits = adder.grid.iter().map(|rule| rule.fraction_bits).max().unwrap_or_default();
@@ -186,10 +198,10 @@ impl Move {
     /// Returns whether most units need only such changes: those that do not add a rule to the grid, except the first,
     /// and that stay near the current values.
     pub(in crate::identify) fn is_likely(&self, now: &Hypothesis) -> bool {
-        let Self::Adder(at, change) = self else { return true };
+        let Self::Adder(at, change) = self else { return !matches!(self, Self::HandedOnTo { .. }) };
         let grid = match change {
             Change::Grid(grid) => grid,
-            Change::Cut(..) => return false,
+            Change::Cut(..) | Change::Wraps(..) => return false,
             _ => return true,
         };
         let adder = &now.adders[*at];

@@ -40,9 +40,11 @@ pub(in crate::identify) fn all(experiments: &Experiments<'_, '_>, hypothesis: &H
     let mut moves: Vec<Move> = flushes(hypothesis.flush).into_iter().map(Move::Flush).collect();
     for at in 0..hypothesis.adders.len() {
         moves.extend(of_adder(experiments, hypothesis, at));
+        moves.extend(wraps().map(|change| Move::Adder(at, change)));
         let rounds = matches!(hypothesis.adders[at].output, Output::Float { .. });
         if hypothesis.skeleton.roles[at] == Role::Inner && rounds {
             moves.extend([true, false].map(|leading| Move::HandedOn { adder: at, leading }));
+            moves.extend(handed_on(hypothesis, at));
         }
         if rounds {
             let others = (0..hypothesis.adders.len()).filter(|grid| *grid != at);
@@ -68,6 +70,22 @@ pub(in crate::identify) fn all(experiments: &Experiments<'_, '_>, hypothesis: &H
     moves.extend(hypothesis.skeleton.rounded_alone().into_iter().map(Move::Together));
     moves.extend(hypothesis.skeleton.begun().into_iter().map(|(one, other)| Move::Exchanged(one, other)));
     moves
+}
+
+/// The fraction bits of a grid of one rule that is set together with something else, and the carry bits.
+const BITS_OF_ONE_RULE: RangeInclusive<i32> = 4..=60;
+const CARRY_BITS: RangeInclusive<u32> = 1..=4;
+
+/// Returns the changes that pass the sums of an adder on unrounded, with every grid of the adders that take them.
+fn handed_on(hypothesis: &Hypothesis, adder: usize) -> impl Iterator<Item = Move> {
+    let takers = hypothesis.skeleton.expression.takers(adder);
+    takers.into_iter().filter(move |by| *by != adder).flat_map(move |by| {
+        BITS_OF_ONE_RULE.rev().flat_map(move |fraction_bits| {
+            let rule =
+                GridRule { terms: Class::All, exponent: Exponent::Operands, fraction_bits, exponent_floor: None };
+            Below::values().map(move |below| Move::HandedOnTo { adder, by, rule, below })
+        })
+    })
 }
 
 /// Returns every change of one value of one adder.
@@ -113,6 +131,12 @@ pub(in crate::identify) fn of_adder(
     let others = (0..hypothesis.adders.len()).filter(|other| *other != at && is_alike(*other));
     changes.extend(others.map(Change::As));
     changes.into_iter().map(|change| Move::Adder(at, change)).collect()
+}
+
+/// Returns the grids of one rule whose sums wrap.
+fn wraps() -> impl Iterator<Item = Change> {
+    let rules = BITS_OF_ONE_RULE.rev().flat_map(plain_rules);
+    rules.flat_map(|rule| CARRY_BITS.map(move |carry_bits| Change::Wraps(rule, carry_bits)))
 }
 
 /// Returns the rules of a grid for all terms with this many fraction bits.

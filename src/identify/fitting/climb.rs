@@ -1,7 +1,7 @@
 //! Changes a candidate until it explains every dot or no change explains more. A step changes one value, replaces an
 //! adder, or changes two values together.
 
-use super::coupled::{coupled, equalised};
+use super::coupled::{Floors, coupled, equalised};
 use crate::identify::{
     candidates::{
         hypothesis::{Hypothesis, plain_grids},
@@ -33,6 +33,8 @@ pub(in crate::identify) struct Domain {
     pub(in crate::identify) adder: Option<usize>,
     /// Whether a climb that changes one adder also changes the flush rules.
     pub(in crate::identify) reading: bool,
+    /// Whether a change that breaks dots may be completed by a second one.
+    pub(in crate::identify) completing: bool,
 }
 
 impl Domain {
@@ -94,6 +96,13 @@ pub(in crate::identify) fn climb(
             }
             return now;
         }
+        let stage = experiments.at_most(COMPLETED_BUDGET);
+        let better = completed(experiments, &now, (&trial, &ranked), step, domain);
+        experiments.back_to(stage);
+        if let Some(better) = better {
+            now = better;
+            continue;
+        }
         if pairs == 0 {
             return now;
         }
@@ -136,9 +145,56 @@ pub(in crate::identify) fn climb(
     now
 }
 
+/// Number of changes that are completed by another one. Each of them explains one in `HALFWAY` of the dots left, or more,
+/// and there are at most one in `MOST_EXPLAINED` left.
+const COMPLETED: usize = 8;
+const HALFWAY: usize = 4;
+/// Per cent of the term budget for completing changes of one step.
+const COMPLETED_BUDGET: u64 = 3;
+const MOST_EXPLAINED: usize = 5;
+
+/// Completes changes that explain much of what is left, but break other dots, by a second one: if one addition
+/// rounds to infinity and another to the largest number, the rounding of either is wrong without the format of the
+/// other. Returns the best candidate of the first change for which one explains more.
+fn completed(
+    experiments: &mut Experiments<'_, '_>,
+    now: &Scored,
+    (trial, ranked): (&Trial, &[(Gain, Hypothesis)]),
+    step: usize,
+    domain: &Domain,
+) -> Option<Scored> {
+    let left = domain.dots.len() - now.explained;
+    if !domain.completing || left * MOST_EXPLAINED > domain.dots.len() {
+        return None;
+    }
+    let mut seen = Vec::new();
+    for (gain, first) in ranked.iter().filter(|(gain, _)| HALFWAY * gain.fixed >= trial.wrong.len()) {
+        if experiments.is_late() || seen.len() == COMPLETED {
+            break;
+        }
+        // Changes with equal effects hardly differ.
+        if seen.contains(&(gain.fixed, gain.broken)) {
+            continue;
+        }
+        seen.push((gain.fixed, gain.broken));
+        let wrong = unexplained_of(experiments, first, &domain.dots);
+        let trial = Trial::new(&domain.dots, &wrong, step, experiments.subject.k());
+        let seconds = trial.rank(experiments, first, &domain.moves(experiments, first));
+        let better = best_of(experiments, now, seconds.iter().map(|(_, hypothesis)| hypothesis), &domain.dots);
+        if better.is_some() {
+            return better;
+        }
+    }
+    None
+}
+
 /// The most dots left unexplained, as one in so many, and the most steps, for several values to be changed together.
 const NEARLY_ALL: usize = 50;
 const COUPLED_STEPS: usize = 3;
+/// Per cent of the term budget for one search of three values.
+const COUPLED_BUDGET: u64 = 6;
+/// Candidates with three changed values that are changed further although they explain fewer dots.
+const FOLLOWED: usize = 2;
 /// Candidates with equal adders or exchanged values that are changed value by value.
 const STARTS: usize = 5;
 
@@ -172,11 +228,24 @@ pub(super) fn climb_together(experiments: &mut Experiments<'_, '_>, mut now: Sco
             }
         }
         let of = domain.dots.len();
-        if better.as_ref().is_none_or(|better| better.explained < of) {
-            let found = coupled(experiments, &now.hypothesis, (&trial.wrong, &trial.right));
-            if let Some(found) = best_of(experiments, &now, found.iter(), &domain.dots) {
-                let found = climb(experiments, found, 0, domain);
-                if better.as_ref().is_none_or(|better| found.explained > better.explained) {
+        for floors in [Floors::Keep, Floors::Change] {
+            if better.as_ref().is_some_and(|better| better.explained == of) {
+                break;
+            }
+            let stage = experiments.at_most(COUPLED_BUDGET);
+            let found = coupled(experiments, &now.hypothesis, (&trial.wrong, &trial.right), floors);
+            experiments.back_to(stage);
+            let best = best_of(experiments, &now, found.iter(), &domain.dots);
+            // If none explains more at once, the likeliest ones may after further changes.
+            let starts = match best {
+                Some(best) => vec![best],
+                None => {
+                    found.into_iter().take(FOLLOWED).map(|hypothesis| Scored { hypothesis, explained: 0 }).collect()
+                }
+            };
+            for start in starts {
+                let found = climb(experiments, start, 0, domain);
+                if found.explained > better.as_ref().map_or(now.explained, |better| better.explained) {
                     better = Some(found);
                 }
             }

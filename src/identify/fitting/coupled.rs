@@ -26,6 +26,13 @@ const NARROWER: u32 = 8;
 /// Carry bits of a sum that wraps.
 const CARRY_BITS: u32 = 6;
 
+/// Whether floors are among the values that are changed. There are so many of them that the others are tried first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Floors {
+    Keep,
+    Change,
+}
+
 /// Sets one value of an adder.
 type Set = Box<dyn Fn(&mut Adder)>;
 
@@ -35,13 +42,14 @@ pub(super) fn coupled(
     experiments: &mut Experiments<'_, '_>,
     now: &Hypothesis,
     (wrong, right): (&[usize], &[usize]),
+    floors: Floors,
 ) -> Vec<Hypothesis> {
     let some = spread(wrong, TRIED_FIRST);
     let mut found: Vec<Scored> = Vec::new();
     let mut least = 1;
     let alone = (0..now.adders.len()).map(|own| (now.clone(), vec![own]));
     for (base, adders) in equalised(now).into_iter().chain(alone) {
-        each_change(experiments, &base.adders[adders[0]], &mut |experiments, changed| {
+        each_change(experiments, &base.adders[adders[0]], floors, &mut |experiments, changed| {
             let mut hypothesis = base.clone();
             for at in &adders {
                 let name = std::mem::take(&mut hypothesis.adders[*at].name);
@@ -102,14 +110,16 @@ pub(super) fn equalised(now: &Hypothesis) -> Vec<(Hypothesis, Vec<usize>)> {
     found
 }
 
-/// Calls a function with the adder itself and with each in which up to three of its values are changed, until the budget
-/// is spent.
+/// Calls a function with each adder in which up to three values are changed, until the budget is spent: with the adder
+/// itself and changes of everything but floors, or with changes that include a floor.
 fn each_change<'a, 's>(
     experiments: &mut Experiments<'a, 's>,
     adder: &Adder,
+    floors: Floors,
     with: &mut dyn FnMut(&mut Experiments<'a, 's>, &Adder),
 ) {
-    let axes = axes(experiments, adder);
+    let axes = axes(adder);
+    let of_floors = if floors == Floors::Change { of_floors(experiments, adder) } else { Vec::new() };
     let mut call = |sets: &[&Set]| {
         if experiments.is_late() {
             return;
@@ -118,22 +128,35 @@ fn each_change<'a, 's>(
         sets.iter().for_each(|set| set(&mut changed));
         with(experiments, &changed);
     };
-    call(&[]);
-    for (first, one) in axes.iter().enumerate() {
-        for set in one {
-            call(&[set]);
-            for (second, two) in axes.iter().enumerate().skip(first + 1) {
-                for also in two {
-                    call(&[set, also]);
-                    axes[second + 1..].iter().flatten().for_each(|third| call(&[set, also, third]));
+    let pairs = |fixed: Option<&Set>, call: &mut dyn FnMut(&[&Set])| {
+        let fixed: Vec<&Set> = fixed.into_iter().collect();
+        call(&fixed);
+        for (first, one) in axes.iter().enumerate() {
+            for set in one {
+                call(&[&fixed[..], &[set]].concat());
+                for also in axes[first + 1..].iter().flatten() {
+                    call(&[&fixed[..], &[set, also]].concat());
                 }
             }
+        }
+    };
+    if floors == Floors::Change {
+        of_floors.iter().for_each(|floor| pairs(Some(floor), &mut call));
+        return;
+    }
+    pairs(None, &mut call);
+    for (first, one) in axes.iter().enumerate() {
+        for (second, two) in axes.iter().enumerate().skip(first + 1) {
+            let thirds: Vec<&Set> = axes[second + 1..].iter().flatten().collect();
+            one.iter().for_each(|set| {
+                two.iter().for_each(|also| thirds.iter().for_each(|third| call(&[set, also, third])));
+            });
         }
     }
 }
 
-/// Returns the values that are changed together, each with what it may become.
-fn axes(experiments: &Experiments<'_, '_>, adder: &Adder) -> Vec<Vec<Set>> {
+/// Returns the values that are changed together, except floors, each with what it may become.
+fn axes(adder: &Adder) -> Vec<Vec<Set>> {
     let mut axes: Vec<Vec<Set>> = Vec::new();
     if let Output::Float { format, fraction_bits, rounding, overflow, .. } = adder.output {
         // Under IEEE 754 the result of an overflow depends on the rounding.
@@ -167,10 +190,17 @@ fn axes(experiments: &Experiments<'_, '_>, adder: &Adder) -> Vec<Vec<Set>> {
     axes.push(
         exponents.map(|to| -> Set { Box::new(move |adder| each_rule(adder, |rule| rule.exponent = to)) }).collect(),
     );
+    axes
+}
+
+/// Returns what the floors of a grid may become together with other values.
+fn of_floors(experiments: &Experiments<'_, '_>, adder: &Adder) -> Vec<Set> {
+    if adder.grid.is_empty() {
+        return Vec::new();
+    }
     let floor = |to: Option<i32>| -> Set { Box::new(move |adder| each_rule(adder, |rule| rule.exponent_floor = to)) };
     let id = experiments.subject.id();
-    axes.push(floors_about(&[id.d, id.c], -26..=12, -24..=4).into_iter().map(floor).collect());
-    axes
+    floors_about(&[id.d, id.c], -26..=12, -24..=4).into_iter().map(floor).collect()
 }
 
 fn round(adder: &mut Adder, to: Rounding, of: Overflow) {

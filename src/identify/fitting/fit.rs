@@ -357,7 +357,7 @@ impl Fit<'_, '_, '_> {
     /// Changes one adder value by value. Returns how many of the dots it explains then.
     fn climbed(&mut self, class: usize, which: &[usize]) -> usize {
         let now = Scored { hypothesis: self.hypothesis(), explained: 0 };
-        let domain = Domain { dots: which.to_vec(), adder: Some(class), reading: class == 0 };
+        let domain = Domain { dots: which.to_vec(), adder: Some(class), reading: class == 0, completing: false };
         let scored = climb(self.experiments, now, 0, &domain);
         self.adders[class] = scored.hypothesis.adders[class].clone();
         self.flush = scored.hypothesis.flush;
@@ -403,7 +403,7 @@ impl Fit<'_, '_, '_> {
             if best.as_ref().is_some_and(|best| best.explained == which.len()) {
                 break;
             }
-            let domain = Domain { dots: which.to_vec(), adder: Some(class), reading: class == 0 };
+            let domain = Domain { dots: which.to_vec(), adder: Some(class), reading: class == 0, completing: false };
             let found = climb(self.experiments, candidate, 0, &domain);
             if best.as_ref().is_none_or(|best| found.explained > best.explained) {
                 *best = Some(found);

@@ -8,5 +8,6 @@ pub(in crate::identify) mod gathered;
 pub(in crate::identify) mod nodes;
 pub(in crate::identify) mod payloads;
 pub(in crate::identify) mod refine;
+pub(in crate::identify) mod rejoined;
 pub(in crate::identify) mod search;
 pub(in crate::identify) mod wrapped;

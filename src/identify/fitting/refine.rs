@@ -37,17 +37,29 @@ pub(in crate::identify) fn refine(
     });
     scored.truncate(width);
     let mut best: Option<Scored> = None;
-    let domain = Domain { dots: (0..total).collect(), adder: None, reading: true };
+    let domain = Domain { dots: (0..total).collect(), adder: None, reading: true, completing: false };
+    let completing = Domain { dots: domain.dots.clone(), completing: true, ..domain };
     for candidate in scored {
         let mut found = climb(experiments, candidate, 0, &domain);
         if pairs > 0 {
             found = climb_together(experiments, found, &domain);
         }
+        let plain = found.clone();
         let mut found = parted(experiments, found, &domain);
+        // Completed changes would imitate an addition that differs from the others, so they come after that.
+        if found.explained < total && plain.explained < total {
+            let completed = climb(experiments, plain.clone(), 0, &completing);
+            if completed.explained > plain.explained {
+                let completed = parted(experiments, completed, &domain);
+                if completed.explained > found.explained {
+                    found = completed;
+                }
+            }
+        }
         if found.explained * 100 >= total * NEARLY && found.explained < total {
             found = reshaped(experiments, found, &domain);
         }
-        let found = climb(experiments, found, pairs, &domain);
+        let found = climb(experiments, found, pairs, &completing);
         if best.as_ref().is_none_or(|best| found.explained > best.explained) {
             best = Some(found);
         }
@@ -62,21 +74,22 @@ pub(in crate::identify) fn refine(
 const PARTED: usize = 4;
 const PARTED_TRIED: usize = 6;
 
-/// Searches the adder of one addition afresh among all its cores, from dots about that addition. Changes of one value
-/// do not suffice, because an adder that rounds and one that passes its sum on are more than one change apart.
+/// Searches the adder of some additions afresh among all its cores, from dots about them. Changes of one value do not
+/// suffice, because an adder that rounds and one that passes its sum on are more than one change apart.
 fn made_anew(
     experiments: &mut Experiments<'_, '_>,
     hypothesis: &Hypothesis,
-    (node, own): (usize, usize),
+    (nodes, own): (&[usize], usize),
     wrong: &[usize],
     domain: &Domain,
 ) -> Option<Scored> {
     // For sums of integers, everything that an adder may be has been tried already.
-    if node == 0 || experiments.is_late() || experiments.subject.id().is_integer() {
+    if nodes.contains(&0) || experiments.is_late() || experiments.subject.id().is_integer() {
         return None;
     }
     let untied = hypothesis.skeleton.expression.untied();
-    let about = |at: &usize| untied.busy(&experiments.dots[*at]) >> node.min(127) & 1 == 1;
+    let which = nodes.iter().fold(0u128, |bits, node| bits | 1 << (*node).min(127));
+    let about = |at: &usize| untied.busy(&experiments.dots[*at]) & which != 0;
     let wrong: Vec<usize> = wrong.iter().copied().filter(about).collect();
     let right: Vec<usize> =
         domain.dots.iter().copied().filter(|at| wrong.binary_search(at).is_err() && about(at)).collect();
@@ -88,12 +101,12 @@ fn made_anew(
     let bits = fraction_bits(experiments);
     let beam = sweep_class(experiments, vec![start], own, bits, &ON_THE_WAY, &first, &second);
     let best = beam.into_iter().next().filter(|best| best.explained * 2 > second.len())?;
-    let domain = Domain { dots: domain.dots.clone(), adder: Some(own), reading: false };
+    let domain = Domain { dots: domain.dots.clone(), adder: Some(own), reading: false, completing: false };
     Some(climb(experiments, best, 0, &domain))
 }
 
-/// Gives single additions an adder of their own if the shared one leaves dots about them unexplained and that explains
-/// more.
+/// Gives single additions, or all of the lower levels, an adder of their own if the shared one leaves dots about them
+/// unexplained and that explains more.
 fn parted(experiments: &mut Experiments<'_, '_>, mut now: Scored, domain: &Domain) -> Scored {
     for _ in 0..PARTED {
         let wrong = unexplained_of(experiments, &now.hypothesis, &domain.dots);
@@ -114,20 +127,22 @@ fn parted(experiments: &mut Experiments<'_, '_>, mut now: Scored, domain: &Domai
         // The addition that gives d is the likeliest to differ.
         nodes.sort_by_key(|node| (*node != 0, std::cmp::Reverse(counts[*node])));
         let mut best: Option<Scored> = None;
-        for node in nodes.into_iter().take(PARTED_TRIED) {
-            let hypothesis = now.hypothesis.parted(node);
+        let singles = nodes.into_iter().map(|node| vec![node]).take(PARTED_TRIED);
+        for nodes in by_level(&now.hypothesis).into_iter().chain(singles) {
+            let hypothesis = now.hypothesis.parted(&nodes);
             let own = hypothesis.adders.len() - 1;
-            // The copy may be right for this addition and wrong for the others, so the shared adder is changed too.
-            let before = now.hypothesis.skeleton.expression.adders_by_addition()[node];
-            for adder in [own, before].into_iter().take(if node == 0 { 2 } else { 1 }) {
-                let domain = Domain { dots: domain.dots.clone(), adder: Some(adder), reading: false };
+            // The copy may be right for these additions and wrong for the others, so the shared adder is changed too.
+            let before = now.hypothesis.skeleton.expression.adders_by_addition()[nodes[0]];
+            for adder in [own, before].into_iter().take(if nodes[0] == 0 || nodes.len() > 1 { 2 } else { 1 }) {
+                let domain =
+                    Domain { dots: domain.dots.clone(), adder: Some(adder), reading: false, completing: false };
                 let from = Scored { hypothesis: hypothesis.clone(), explained: now.explained };
                 let found = climb(experiments, from, 0, &domain);
                 if found.explained > best.as_ref().map_or(now.explained, |best| best.explained) {
                     best = Some(found);
                 }
             }
-            if let Some(anew) = made_anew(experiments, &hypothesis, (node, own), &wrong, domain)
+            if let Some(anew) = made_anew(experiments, &hypothesis, (&nodes, own), &wrong, domain)
                 && anew.explained > best.as_ref().map_or(now.explained, |best| best.explained)
             {
                 best = Some(anew);
@@ -140,6 +155,24 @@ fn parted(experiments: &mut Experiments<'_, '_>, mut now: Scored, domain: &Domai
         now = climb(experiments, better, 0, domain);
     }
     now
+}
+
+/// Returns the additions that c does not pass through, and those that take products alone, of each adder that has several
+/// of them and others.
+fn by_level(hypothesis: &Hypothesis) -> Vec<Vec<usize>> {
+    let expression = &hypothesis.skeleton.expression;
+    let of = expression.adders_by_addition();
+    let mut found: Vec<Vec<usize>> = Vec::new();
+    for is_lower in [expression.additions_without_c(), expression.additions_of_products()] {
+        for adder in 0..hypothesis.adders.len() {
+            let own: Vec<usize> = (0..of.len()).filter(|node| of[*node] == adder).collect();
+            let lower: Vec<usize> = own.iter().copied().filter(|node| is_lower[*node]).collect();
+            if lower.len() > 1 && lower.len() < own.len() && !found.contains(&lower) {
+                found.push(lower);
+            }
+        }
+    }
+    found
 }
 
 /// Per cent of the dots that a candidate has to explain before its tree is changed.

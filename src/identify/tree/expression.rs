@@ -177,6 +177,17 @@ impl Expression {
         found
     }
 
+    /// Returns the adders whose additions take a sum by this adder.
+    pub(in crate::identify) fn takers(&self, of: usize) -> Vec<usize> {
+        let Self::Add(own, arguments) = self else { return Vec::new() };
+        let takes = arguments.iter().any(|argument| matches!(argument, Self::Add(adder, _) if *adder == of));
+        let mut found: Vec<usize> = arguments.iter().flat_map(|argument| argument.takers(of)).collect();
+        found.extend(takes.then_some(*own));
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+
     /// Returns the tree with a separate adder for every addition, numbered from d downward, level by level.
     pub(in crate::identify) fn untied(&self) -> Self {
         fn number(expression: &mut Expression, depth: usize, wanted: usize, next: &mut usize) -> bool {
@@ -200,13 +211,31 @@ impl Expression {
 
     /// Returns the adder of each addition, in the order in which [`Expression::untied`] numbers them.
     pub(in crate::identify) fn adders_by_addition(&self) -> Vec<usize> {
+        self.of_additions(|adder, _| adder)
+    }
+
+    /// Returns, in the same order, whether c is not below each addition.
+    pub(in crate::identify) fn additions_without_c(&self) -> Vec<bool> {
+        self.of_additions(|_, addition| !addition.has_c())
+    }
+
+    /// Returns, in the same order, whether each addition takes nothing but products.
+    pub(in crate::identify) fn additions_of_products(&self) -> Vec<bool> {
+        self.of_additions(|_, addition| match addition {
+            Self::Add(_, arguments) => arguments.iter().all(|argument| matches!(argument, Self::Product(_))),
+            _ => false,
+        })
+    }
+
+    /// Returns something of each addition, given its adder and itself.
+    fn of_additions<T>(&self, of: impl Fn(usize, &Self) -> T) -> Vec<T> {
         let mut found = Vec::new();
         let mut level = vec![self];
         while !level.is_empty() {
             let mut next = Vec::new();
             for expression in level {
                 if let Self::Add(adder, arguments) = expression {
-                    found.push(*adder);
+                    found.push(of(*adder, expression));
                     next.extend(arguments);
                 }
             }

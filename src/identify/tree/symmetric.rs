@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     dots::{Dot, Random, seed_of},
-    probes::{Leaf, Subject},
+    probes::{Leaf, Number, Subject},
 };
 
 /// The most products of a dot that are exchanged, and the most groups: the number of pairs grows with their square.
@@ -21,6 +21,8 @@ const MOST: usize = 64;
 const MOST_GROUPS: usize = 32;
 /// Dots with which an exchange is tried, batch by batch: most pairs that may not be exchanged differ in the first.
 const BATCHES: [usize; 3] = [48, 192, 640];
+/// How many binades above c products lie that would swallow it.
+const BEYOND: [i32; 4] = [14, 27, 34, 60];
 
 /// A part of the tree: a product, or an addition of parts that may be exchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,26 +44,86 @@ pub(in crate::identify) fn trees(subject: &Subject<'_>, seed: u64) -> Result<Vec
     }
     let mut random = Random(seed_of(seed, 12));
     let mut parts: Vec<Part> = (0..k).map(|k| Part { tree: Expression::Product(k), products: vec![k] }).collect();
+    let mut has_order = false;
     loop {
-        let classes = classes(subject, &parts, &mut random)?;
-        if classes.len() > MOST_GROUPS {
+        let mut found = classes(subject, &parts, Signs::Any, &mut random)?;
+        let sizes: HashSet<usize> = parts.iter().map(|part| part.products.len()).collect();
+        let have_equals = sizes.len() < parts.len();
+        if found.len() == parts.len() && have_equals && !sizes.contains(&1) {
+            // An addition in one's complement counts in the sign of the last sum that it takes, so that its sums may be
+            // exchanged only if no signs differ.
+            found = classes(subject, &parts, Signs::Positive, &mut random)?;
+            has_order |= found.len() < parts.len();
+        }
+        if found.len() > MOST_GROUPS {
             return Ok(Vec::new());
         }
-        if classes.len() == 1 {
-            return Ok(around_c(parts).drain(..1).collect());
+        let ended = found.len() == 1 || found.len() == parts.len();
+        if !ended {
+            parts = found.into_iter().map(added).collect();
+            continue;
         }
-        if classes.len() == parts.len() {
+        let joins_last = c_joins_last(subject, &parts)?;
+        let mut families = around_c(parts);
+        if found.len() == 1 {
+            families.truncate(1);
+        } else if have_equals {
             // One addition of two equal parts would allow them to be exchanged.
-            let sizes: HashSet<usize> = parts.iter().map(|part| part.products.len()).collect();
-            let have_equals = sizes.len() < parts.len();
-            let mut families = around_c(parts);
-            if have_equals {
-                families.rotate_left(1);
-            }
-            return Ok(families);
+            families.rotate_left(if joins_last { 3 } else { 1 });
         }
-        parts = classes.into_iter().map(added).collect();
+        if has_order {
+            families.iter_mut().for_each(|family| *family = with_sums_reversed(family));
+        }
+        return Ok(families);
     }
+}
+
+/// Returns whether c counts in full next to products of two parts that cancel, however large these are: their sum is then
+/// complete before c joins it.
+fn c_joins_last(subject: &Subject<'_>, parts: &[Part]) -> Result<bool, Error> {
+    let [Part { products: one, .. }, .., Part { products: other, .. }] = parts else { return Ok(false) };
+    let (one, other) = (Leaf::Product(one[0]), Leaf::Product(other[0]));
+    let (high, (least_of_c, most_of_c)) = (subject.exponents(one).1, subject.exponents(Leaf::C));
+    let mut dots = Vec::new();
+    for by in BEYOND {
+        let (top, of_c) =
+            if by <= high + 4 - least_of_c.max(-4) { (by.min(high), by.min(high) - by) } else { continue };
+        let c = (Leaf::C, Number::new(1, of_c.clamp(least_of_c, most_of_c)));
+        for sign in [1, -1] {
+            let large = [(one, Number::new(sign, top)), (other, Number::new(-sign, top)), c];
+            dots.extend(subject.dot(&large).zip(subject.dot(&[c])));
+        }
+    }
+    let (beside, alone): (Vec<Dot>, Vec<Dot>) = dots.into_iter().unzip();
+    Ok(!beside.is_empty() && subject.ask(&beside)? == subject.ask(&alone)?)
+}
+
+/// Returns these trees, each followed by the same with the sums reversed in additions that take only sums.
+fn with_sums_reversed(trees: &[Expression]) -> Vec<Expression> {
+    fn reversed(tree: &Expression) -> Expression {
+        let Expression::Add(own, arguments) = tree else { return tree.clone() };
+        let mut arguments: Vec<Expression> = arguments.iter().map(reversed).collect();
+        if arguments.iter().all(|argument| matches!(argument, Expression::Add(..))) {
+            arguments.reverse();
+        }
+        Expression::Add(*own, arguments)
+    }
+    let mut found: Vec<Expression> = Vec::new();
+    for tree in trees {
+        for tree in [tree.clone(), reversed(tree)] {
+            if !found.contains(&tree) {
+                found.push(tree);
+            }
+        }
+    }
+    found
+}
+
+/// The signs of the terms with which an exchange is tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Signs {
+    Any,
+    Positive,
 }
 
 /// The addition through which c passes that has an adder of its own.
@@ -118,6 +180,19 @@ pub(in crate::identify) fn tied_to_one(tree: &Expression) -> Option<Skeleton> {
     (count > 1).then(|| with_adders(tree.untied().recoloured(&vec![0; count]), 1))
 }
 
+/// Returns a tree with one adder for all additions but that which rounds c alone; `None` if there is none.
+pub(in crate::identify) fn tied_but_c_alone(tree: &Expression) -> Option<Skeleton> {
+    fn tie(tree: &Expression, found: &mut bool) -> Expression {
+        let Expression::Add(_, arguments) = tree else { return tree.clone() };
+        let is_c_alone = matches!(&arguments[..], [Expression::C]);
+        *found |= is_c_alone;
+        Expression::Add(usize::from(is_c_alone), arguments.iter().map(|argument| tie(argument, found)).collect())
+    }
+    let mut found = false;
+    let expression = tie(tree, &mut found);
+    (found && !matches!(&expression, Expression::Add(1, _))).then(|| with_adders(expression, 2))
+}
+
 /// Returns the skeleton of a tree with this many adders, of which the first gives d.
 fn with_adders(expression: Expression, adders: usize) -> Skeleton {
     let plan = Arc::new(expression.plan());
@@ -135,13 +210,13 @@ fn added(mut parts: Vec<Part>) -> Part {
     Part { tree: Expression::Add(0, parts.into_iter().map(|part| part.tree).collect()), products }
 }
 
-/// Sorts parts into classes of those that may be exchanged.
-fn classes(subject: &Subject<'_>, parts: &[Part], random: &mut Random) -> Result<Vec<Vec<Part>>, Error> {
+/// Sorts parts into classes of those that may be exchanged, as far as terms of these signs show.
+fn classes(subject: &Subject<'_>, parts: &[Part], signs: Signs, random: &mut Random) -> Result<Vec<Vec<Part>>, Error> {
     let mut classes: Vec<Vec<Part>> = Vec::new();
     for part in parts {
         let mut own = None;
         for (at, class) in classes.iter().enumerate() {
-            if may_be_exchanged(subject, &class[0].products, &part.products, random)? {
+            if may_be_exchanged(subject, (&class[0].products, &part.products), signs, random)? {
                 own = Some(at);
                 break;
             }
@@ -185,15 +260,19 @@ fn around_c(parts: Vec<Part>) -> Vec<Vec<Expression>> {
             Some(if terms.len() == 1 { terms.remove(0) } else { Expression::Add(0, terms) })
         })
     };
-    let last = |sum: Expression| Expression::Add(0, vec![sum, Expression::C]);
+    // c comes last, as it is or rounded alone.
+    let last = |sums: Vec<Expression>| -> Vec<Expression> {
+        let with = |c: Expression| sums.iter().map(move |sum| Expression::Add(0, vec![sum.clone(), c.clone()]));
+        with(Expression::C).chain(with(c_alone())).collect()
+    };
     let c = || Some(Expression::C);
     let both = [false, true];
     vec![
         fused,
         both.iter().filter_map(|apart| chain(c(), &mut trees.iter(), *apart)).collect(),
         both.iter().filter_map(|apart| chain(c(), &mut trees.iter().rev(), *apart)).collect(),
-        both.iter().filter_map(|apart| chain(None, &mut trees.iter(), *apart)).map(last).collect(),
-        both.iter().filter_map(|apart| chain(None, &mut trees.iter().rev(), *apart)).map(last).collect(),
+        last(both.iter().filter_map(|apart| chain(None, &mut trees.iter(), *apart)).collect()),
+        last(both.iter().filter_map(|apart| chain(None, &mut trees.iter().rev(), *apart)).collect()),
     ]
 }
 
@@ -219,15 +298,21 @@ pub(in crate::identify) fn unknown(
     distinct
 }
 
-/// Returns whether the products of two lists may be exchanged, each with the one at the same place of the other list.
-fn may_be_exchanged(subject: &Subject<'_>, one: &[usize], other: &[usize], random: &mut Random) -> Result<bool, Error> {
+/// Returns whether the products of two lists may be exchanged, each with the one at the same place of the other list, in
+/// dots with terms of these signs.
+fn may_be_exchanged(
+    subject: &Subject<'_>,
+    (one, other): (&[usize], &[usize]),
+    signs: Signs,
+    random: &mut Random,
+) -> Result<bool, Error> {
     if one.len() != other.len() {
         return Ok(false);
     }
     let d = subject.id().d;
     let is_nan = |bits: &u64| matches!(d.decode(*bits), Decoded::Nan { .. });
     for count in BATCHES {
-        let dots: Vec<Dot> = (0..count).map(|_| dot(subject, one, other, random)).collect();
+        let dots: Vec<Dot> = (0..count).map(|_| dot(subject, (one, other), signs, random)).collect();
         let exchanged: Vec<Dot> = dots
             .iter()
             .map(|dot| {
@@ -248,7 +333,7 @@ fn may_be_exchanged(subject: &Subject<'_>, one: &[usize], other: &[usize], rando
 }
 
 /// Draws a dot of two to five terms, at least one of them a product of the first list.
-fn dot(subject: &Subject<'_>, one: &[usize], other: &[usize], random: &mut Random) -> Dot {
+fn dot(subject: &Subject<'_>, (one, other): (&[usize], &[usize]), signs: Signs, random: &mut Random) -> Dot {
     let id = subject.id();
     let mut leaves: Vec<Leaf> = Vec::new();
     let mut take = |leaf: Leaf| {
@@ -282,8 +367,9 @@ fn dot(subject: &Subject<'_>, one: &[usize], other: &[usize], random: &mut Rando
         _ => random.between(-8, 8).clamp(low, high),
     };
     let mut dot = subject.zeros();
-    put(subject, &mut dot, leaves[0], top, random.flip(), random.flip(), random);
-    let cancels = random.flip() && leaves.len() > 2;
+    let negative = |random: &mut Random| random.flip() && signs == Signs::Any;
+    put(subject, &mut dot, leaves[0], top, negative(random), random.flip(), random);
+    let cancels = random.flip() && leaves.len() > 2 && signs == Signs::Any;
     if cancels {
         dot = negated_into(subject, &dot, leaves[0], leaves[1]);
     }
@@ -293,7 +379,7 @@ fn dot(subject: &Subject<'_>, one: &[usize], other: &[usize], random: &mut Rando
             1 | 2 => random.between(0, precision + 8),
             _ => random.between(0, 2 * precision + 16),
         };
-        put(subject, &mut dot, *leaf, (top - depth).max(low), random.flip(), random.flip(), random);
+        put(subject, &mut dot, *leaf, (top - depth).max(low), negative(random), random.flip(), random);
     }
     dot
 }
@@ -339,6 +425,26 @@ mod tests {
                 let found = families("dot.m4n4k8.f32.f16.f16.f32", tree, below);
                 assert!(found.concat().iter().any(|other| other == wanted), "{tree} {below}: {found:#?}");
             }
+        }
+    }
+
+    #[test]
+    fn a_c_that_joins_a_chain_last_is_told_from_one_that_begins_it() {
+        for (tree, wanted) in [
+            ("s(c, fold(none, all/2, s(all, acc)))", "n0(fold(none, all/2, n1(all, acc)), c)"),
+            ("s(s(c), fold(none, all/2, s(all, acc)))", "n0(fold(none, all/2, n1(all, acc)), n1(c))"),
+            ("fold(c, all/2, s(all, acc))", "fold(c, all/2, n0(all, acc))"),
+        ] {
+            let found = families("dot.m4n4k4.f32.f16.f16.f32", tree, "truncate");
+            assert!(found[0].iter().any(|other| other == wanted), "{tree}: {found:#?}");
+        }
+    }
+
+    #[test]
+    fn positive_terms_show_sums_that_an_addition_in_ones_complement_takes() {
+        let found = families("dot.m4n4k8.f32.f16.f16.f32", "s(s(s(0..4), s(4..8)), c)", "ones-complement");
+        for wanted in ["fold(c, all/8, n0(n1(n2(0..4), n2(4..8)), acc))", "n0(n1(n2(4..8), n2(0..4)), c)"] {
+            assert!(found[0].iter().any(|other| other == wanted), "{found:#?}");
         }
     }
 
