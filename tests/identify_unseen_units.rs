@@ -306,12 +306,6 @@ fn half_a_unit_and_a_bit_far_below_it_show_what_a_later_addition_cuts() {
 }
 
 #[test]
-#[ignore = "takes half a minute of one core"]
-fn an_adder_for_each_level_is_tried_before_one_for_all_is_refined() {
-    recovered("pairs-from-the-last-that-are-cut-before-c");
-}
-
-#[test]
 fn an_addition_that_seems_to_differ_shares_the_adder_of_the_others_if_that_will_do() {
     recovered("overflow-in-a-chain-is-nan");
 }

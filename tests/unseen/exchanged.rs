@@ -110,23 +110,6 @@ pub(super) fn exchanged() -> Vec<Made> {
             ],
         ),
         Made::new(
-            "pairs-from-the-last-that-are-cut-before-c",
-            "dot.m4n4k24.f16.f16.f16.f16",
-            "fold(c, reverse/2, s(w(all), acc))",
-            &[
-                (
-                    "s",
-                    "output = \"f16\"\nrounding = \"nearest-even\"\nfraction_bits = 14\nbelow = \"truncate\"\n\
-                     overflow = \"saturate\"\nsubnormals = \"flush-before-rounding\"\nnan = \"0x7fff\"",
-                ),
-                (
-                    "w",
-                    "output = \"wide\"\nfraction_bits = 11\nexponent = \"leading\"\nexponent_floor = -22\n\
-                     below = \"truncate\"",
-                ),
-            ],
-        ),
-        Made::new(
             "c-cut-like-the-sum-of-the-products",
             "dot.m4n4k8.f16.f16.f16.f32",
             "s(t(c), t(all))",
