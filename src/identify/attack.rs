@@ -49,7 +49,7 @@ enum Attacked {
 }
 
 /// What is known of an adder that a single addition has for itself in a candidate under attack.
-enum Apart {
+enum Single {
     /// Nothing, or there is none.
     Unknown,
     /// It was given up for that of other additions. The candidate before that is kept.
@@ -95,8 +95,8 @@ impl Search<'_, '_> {
         let mut now = scored;
         // A candidate that explains everything so far may spend the whole budget.
         let stage = self.experiments.whole_stage();
-        let mut apart = Apart::Unknown;
-        self.rejoin(&mut now, &mut apart);
+        let mut single = Single::Unknown;
+        self.rejoin(&mut now, &mut single);
         let drawn = (DRAWN + now.hypothesis.complexity().saturating_sub(SIMPLE) / 2).min(MOST_DRAWN);
         let mut quiet = 0;
         while now.explained == self.experiments.dots.len() {
@@ -153,12 +153,12 @@ impl Search<'_, '_> {
             let Some(better) = refine(&mut self.experiments, vec![now.clone()], 1, self.pairs) else { break };
             now = better;
             if now.explained < self.experiments.dots.len()
-                && let Apart::GivenUp(before) = std::mem::replace(&mut apart, Apart::Needed)
+                && let Single::GivenUp(before) = std::mem::replace(&mut single, Single::Needed)
                 && let Some(better) = refine(&mut self.experiments, vec![*before], 1, self.pairs)
             {
                 now = better;
             }
-            self.rejoin(&mut now, &mut apart);
+            self.rejoin(&mut now, &mut single);
         }
         self.experiments.back_to(stage);
         Ok(Attacked::Fails(now))
@@ -166,12 +166,12 @@ impl Search<'_, '_> {
 
     /// Gives up an adder of a single addition in a candidate that explains every dot, if that of others will do, unless
     /// such an adder was given up before.
-    fn rejoin(&mut self, scored: &mut Scored, apart: &mut Apart) {
-        if matches!(apart, Apart::Unknown)
+    fn rejoin(&mut self, scored: &mut Scored, single: &mut Single) {
+        if matches!(single, Single::Unknown)
             && scored.explained == self.experiments.dots.len()
             && let Some(fewer) = rejoined(&mut self.experiments, &scored.hypothesis)
         {
-            *apart = Apart::GivenUp(Box::new(std::mem::replace(scored, fewer)));
+            *single = Single::GivenUp(Box::new(std::mem::replace(scored, fewer)));
         }
     }
 

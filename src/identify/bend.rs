@@ -113,7 +113,7 @@ impl Search<'_, '_> {
         let all = self.experiments.dots.len();
         let Some(best) = tried.iter().max_by_key(|scored| scored.explained).cloned() else { return Ok(None) };
         let stage = self.experiments.at_most(ONE_SHAPE);
-        let domain = Domain { dots: (0..all).collect(), adder: None, reading: true, completing: false };
+        let domain = Domain::whole((0..all).collect());
         let scored = gathered(&mut self.experiments, &best, &domain);
         self.experiments.back_to(stage);
         self.settle(scored, tried)

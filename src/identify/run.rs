@@ -21,7 +21,7 @@ use super::{
         guessed::Guessed,
         live::{self, Counts},
         shapes,
-        skeleton::{Skeleton, readings},
+        skeleton::{Role, Skeleton, readings},
     },
 };
 use crate::{
@@ -167,25 +167,17 @@ impl Search<'_, '_> {
         let joins = shapes.first().is_some_and(|shape| !groups::joined(shape, &of).is_empty());
         // The first shape is the tree as observed. If the order does not show, the others are guesses.
         let (observed, guesses) = shapes.split_at(shapes.len().min(1));
-        for shape in observed {
-            // If products are joined before c, trees with such additions are tried before the values of the observed
-            // tree are changed to imitate them.
-            let (progress, outcome) = self.shape(shape, joins, &mut tried)?;
-            if let Some(outcome) = outcome {
-                return Ok(self.finished(outcome));
-            }
-            come.push((progress, shape));
+        // If products are joined before c, trees with such additions are tried before the values of the observed tree are
+        // changed to imitate them.
+        if let Some(outcome) = self.each_shape(observed, joins, &mut come, &mut tried)? {
+            return Ok(self.finished(outcome));
         }
         if let Some(outcome) = self.gather_what_is_near(&mut tried)? {
             return Ok(self.finished(outcome));
         }
         let above_floors = self.shapes_above_floors(&shapes, &counts)?;
-        for shape in &above_floors {
-            let (progress, outcome) = self.shape(shape, false, &mut tried)?;
-            if let Some(outcome) = outcome {
-                return Ok(self.finished(outcome));
-            }
-            come.push((progress, shape));
+        if let Some(outcome) = self.each_shape(&above_floors, false, &mut come, &mut tried)? {
+            return Ok(self.finished(outcome));
         }
         let all = self.experiments.dots.len();
         let near = tried.iter().any(|scored| scored.explained * 100 >= all * NEARLY);
@@ -195,12 +187,8 @@ impl Search<'_, '_> {
         if !near && let Some(outcome) = self.symmetric(&symmetric, &mut come, &mut tried)? {
             return Ok(self.finished(outcome));
         }
-        for shape in guesses {
-            let (progress, outcome) = self.shape(shape, joins, &mut tried)?;
-            if let Some(outcome) = outcome {
-                return Ok(self.finished(outcome));
-            }
-            come.push((progress, shape));
+        if let Some(outcome) = self.each_shape(guesses, joins, &mut come, &mut tried)? {
+            return Ok(self.finished(outcome));
         }
         if let Some(outcome) = self.bend_what_lacks_little(&mut tried)? {
             return Ok(self.finished(outcome));
@@ -269,6 +257,25 @@ impl Search<'_, '_> {
         Ok(None)
     }
 
+    /// Tries trees one after another as [`Search::shape`] does, and adds how far each came to `come`. Returns the outcome
+    /// if there is one.
+    fn each_shape<'t>(
+        &mut self,
+        shapes: &'t [Expression],
+        later: bool,
+        come: &mut Vec<((usize, usize), &'t Expression)>,
+        tried: &mut Vec<Scored>,
+    ) -> Result<Option<Outcome>, Error> {
+        for shape in shapes {
+            let (progress, outcome) = self.shape(shape, later, tried)?;
+            if outcome.is_some() {
+                return Ok(outcome);
+            }
+            come.push((progress, shape));
+        }
+        Ok(None)
+    }
+
     /// Determines the additions of a tree one by one and changes their values until they fit, with a smaller budget if
     /// a `later` step comes back to them. If every dot left unexplained then has a result of zero, the same is tried
     /// with sums that begin at +0. Returns how far this came, and the outcome of the attacks if there is one.
@@ -311,11 +318,9 @@ impl Search<'_, '_> {
         let told = nodes::by_nodes(&mut self.experiments, shape, bits);
         self.experiments.back_to(stage);
         let Some(hypothesis) = told.hypothesis else {
-            let shape = shape.untied();
-            let names: Vec<String> = (0..shape.arguments_by_adder().len()).map(|at| format!("sum-{at}")).collect();
-            let names: Vec<&str> = names.iter().map(String::as_str).collect();
-            let tree = shape.text(&names, self.subject().k());
-            (self.progress)(&format!("{tree}: {} of {} additions determined", told.progress.0, names.len()));
+            let count = shape.adders_by_addition().len();
+            let tree = Skeleton::numbered(shape.untied(), vec![Role::Inner; count]).text(self.subject().k());
+            (self.progress)(&format!("{tree}: {} of {count} additions determined", told.progress.0));
             return Ok((told.progress, None));
         };
         let adders = hypothesis.adders.len();

@@ -137,9 +137,14 @@ pub(in crate::identify) fn float(format: Format, fraction_bits: u32, rounding: R
     Output::Float { format, fraction_bits, rounding, overflow: Overflow::Ieee, subnormals: Subnormals::Keep }
 }
 
+/// Returns a rule of a grid for all terms.
+pub(in crate::identify) fn plain_rule(exponent: Exponent, fraction_bits: i32) -> GridRule {
+    GridRule { terms: Class::All, exponent, fraction_bits, exponent_floor: None }
+}
+
 /// Returns a grid of one rule for all terms.
 pub(in crate::identify) fn grid(exponent: Exponent, fraction_bits: i32) -> Vec<GridRule> {
-    vec![GridRule { terms: Class::All, exponent, fraction_bits, exponent_floor: None }]
+    vec![plain_rule(exponent, fraction_bits)]
 }
 
 /// Returns adders with the output of `base` and every grid of one rule, each with 0 to 12 bits cut from values.

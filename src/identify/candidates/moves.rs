@@ -96,12 +96,10 @@ impl Move {
                     let rules = changed.adders.iter_mut().flat_map(|other| &mut other.grid);
                     rules.for_each(|rule| rule.exponent = Exponent::Leading);
                 }
-                let adder = &mut changed.adders[*adder];
-                (adder.output, adder.nan) = (Output::Wide, NanRules::default());
+                hand_on(&mut changed.adders[*adder]);
             }
             Self::HandedOnTo { adder, by, rule, below } => {
-                let taken = &mut changed.adders[*adder];
-                (taken.output, taken.nan) = (Output::Wide, NanRules::default());
+                hand_on(&mut changed.adders[*adder]);
                 Change::Cut(*rule, *below).apply(&mut changed.adders[*by]);
             }
             Self::Same { one, other, both } => {
@@ -128,6 +126,11 @@ impl Move {
         }
         (changed.flush != to.flush || changed.adders != to.adders).then_some(changed)
     }
+}
+
+/// Makes an adder pass its sum on unrounded.
+fn hand_on(adder: &mut Adder) {
+    (adder.output, adder.nan) = (Output::Wide, NanRules::default());
 }
 
 impl Change {

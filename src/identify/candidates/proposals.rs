@@ -9,7 +9,7 @@ use mxprobe_models::{
 };
 
 use super::{
-    hypothesis::{Hypothesis, ON_THE_WAY},
+    hypothesis::{Hypothesis, ON_THE_WAY, plain_rule},
     moves::{Change, Move},
     nan,
     united::combined,
@@ -81,8 +81,7 @@ fn handed_on(hypothesis: &Hypothesis, adder: usize) -> impl Iterator<Item = Move
     let takers = hypothesis.skeleton.expression.takers(adder);
     takers.into_iter().filter(move |by| *by != adder).flat_map(move |by| {
         BITS_OF_ONE_RULE.rev().flat_map(move |fraction_bits| {
-            let rule =
-                GridRule { terms: Class::All, exponent: Exponent::Operands, fraction_bits, exponent_floor: None };
+            let rule = plain_rule(Exponent::Operands, fraction_bits);
             Below::values().map(move |below| Move::HandedOnTo { adder, by, rule, below })
         })
     })
@@ -141,8 +140,7 @@ fn wraps() -> impl Iterator<Item = Change> {
 
 /// Returns the rules of a grid for all terms with this many fraction bits.
 fn plain_rules(fraction_bits: i32) -> impl Iterator<Item = GridRule> {
-    let rule = move |exponent| GridRule { terms: Class::All, exponent, fraction_bits, exponent_floor: None };
-    Exponent::values().map(rule)
+    Exponent::values().map(move |exponent| plain_rule(exponent, fraction_bits))
 }
 
 /// Returns every split of the limit below which values are left out into the grid, the bits cut from values and the

@@ -38,6 +38,16 @@ pub(in crate::identify) struct Domain {
 }
 
 impl Domain {
+    /// All of these dots, and every part of the candidate.
+    pub(in crate::identify) fn whole(dots: Vec<usize>) -> Self {
+        Self { dots, adder: None, reading: true, completing: false }
+    }
+
+    /// These dots, and one adder.
+    pub(in crate::identify) fn of_adder(adder: usize, dots: Vec<usize>) -> Self {
+        Self { dots, adder: Some(adder), reading: false, completing: false }
+    }
+
     fn moves(&self, experiments: &Experiments<'_, '_>, hypothesis: &Hypothesis) -> Vec<Move> {
         match self.adder {
             Some(own) => {
@@ -129,9 +139,7 @@ pub(in crate::identify) fn climb(
             if experiments.is_late() {
                 break;
             }
-            let list = domain.moves(experiments, first);
-            let ranked = trial.rank(experiments, first, &list);
-            better = best_of(experiments, &now, ranked.iter().map(|(_, hypothesis)| hypothesis), &domain.dots);
+            better = followed(experiments, &now, first, &trial, domain);
             if better.is_some() {
                 break;
             }
@@ -145,13 +153,26 @@ pub(in crate::identify) fn climb(
     now
 }
 
-/// Number of changes that are completed by another one. Each of them explains one in `HALFWAY` of the dots left, or more,
-/// and there are at most one in `MOST_EXPLAINED` left.
+/// Returns the best candidate with a second change after the `first`, if one explains more than `now`.
+fn followed(
+    experiments: &mut Experiments<'_, '_>,
+    now: &Scored,
+    first: &Hypothesis,
+    trial: &Trial,
+    domain: &Domain,
+) -> Option<Scored> {
+    let ranked = trial.rank(experiments, first, &domain.moves(experiments, first));
+    best_of(experiments, now, ranked.iter().map(|(_, hypothesis)| hypothesis), &domain.dots)
+}
+
+/// Number of changes that are completed by another one, and the share of the unexplained dots that each of them explains
+/// at least, as one in so many.
 const COMPLETED: usize = 8;
 const HALFWAY: usize = 4;
+/// The most dots left unexplained for that, as one in so many.
+const MOST_LEFT: usize = 5;
 /// Per cent of the term budget for completing changes of one step.
 const COMPLETED_BUDGET: u64 = 3;
-const MOST_EXPLAINED: usize = 5;
 
 /// Completes changes that explain much of what is left, but break other dots, by a second one: if one addition
 /// rounds to infinity and another to the largest number, the rounding of either is wrong without the format of the
@@ -164,7 +185,7 @@ fn completed(
     domain: &Domain,
 ) -> Option<Scored> {
     let left = domain.dots.len() - now.explained;
-    if !domain.completing || left * MOST_EXPLAINED > domain.dots.len() {
+    if !domain.completing || left * MOST_LEFT > domain.dots.len() {
         return None;
     }
     let mut seen = Vec::new();
@@ -179,8 +200,7 @@ fn completed(
         seen.push((gain.fixed, gain.broken));
         let wrong = unexplained_of(experiments, first, &domain.dots);
         let trial = Trial::new(&domain.dots, &wrong, step, experiments.subject.k());
-        let seconds = trial.rank(experiments, first, &domain.moves(experiments, first));
-        let better = best_of(experiments, now, seconds.iter().map(|(_, hypothesis)| hypothesis), &domain.dots);
+        let better = followed(experiments, now, first, &trial, domain);
         if better.is_some() {
             return better;
         }

@@ -118,39 +118,33 @@ fn each_change<'a, 's>(
     floors: Floors,
     with: &mut dyn FnMut(&mut Experiments<'a, 's>, &Adder),
 ) {
-    let axes = axes(adder);
-    let of_floors = if floors == Floors::Change { of_floors(experiments, adder) } else { Vec::new() };
-    let mut call = |sets: &[&Set]| {
-        if experiments.is_late() {
-            return;
+    let (axes, of_floors) = (axes(adder), of_floors(experiments, adder));
+    let mut call = |changed: &Adder| {
+        if !experiments.is_late() {
+            with(experiments, changed);
         }
+    };
+    if floors == Floors::Keep {
+        return each_of_up_to(3, &axes, adder, &mut call);
+    }
+    for floor in of_floors {
         let mut changed = adder.clone();
-        sets.iter().for_each(|set| set(&mut changed));
-        with(experiments, &changed);
-    };
-    let pairs = |fixed: Option<&Set>, call: &mut dyn FnMut(&[&Set])| {
-        let fixed: Vec<&Set> = fixed.into_iter().collect();
-        call(&fixed);
-        for (first, one) in axes.iter().enumerate() {
-            for set in one {
-                call(&[&fixed[..], &[set]].concat());
-                for also in axes[first + 1..].iter().flatten() {
-                    call(&[&fixed[..], &[set, also]].concat());
-                }
-            }
-        }
-    };
-    if floors == Floors::Change {
-        of_floors.iter().for_each(|floor| pairs(Some(floor), &mut call));
+        floor(&mut changed);
+        each_of_up_to(2, &axes, &changed, &mut call);
+    }
+}
+
+/// Calls a function with an adder and with each in which up to so many of these values are changed.
+fn each_of_up_to(most: usize, axes: &[Vec<Set>], adder: &Adder, call: &mut dyn FnMut(&Adder)) {
+    call(adder);
+    if most == 0 {
         return;
     }
-    pairs(None, &mut call);
-    for (first, one) in axes.iter().enumerate() {
-        for (second, two) in axes.iter().enumerate().skip(first + 1) {
-            let thirds: Vec<&Set> = axes[second + 1..].iter().flatten().collect();
-            one.iter().for_each(|set| {
-                two.iter().for_each(|also| thirds.iter().for_each(|third| call(&[set, also, third])));
-            });
+    for (at, axis) in axes.iter().enumerate() {
+        for set in axis {
+            let mut changed = adder.clone();
+            set(&mut changed);
+            each_of_up_to(most - 1, &axes[at + 1..], &changed, call);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Infers the adders of a tree, one addition after the other, from the dots about each.
 
-use std::{rc::Rc, sync::Arc};
+use std::rc::Rc;
 
 use mxprobe_api::Rounding;
 use mxprobe_models::{Adder, Choices, Flush, Output};
@@ -72,9 +72,7 @@ impl Fit<'_, '_, '_> {
             adders.push(neutral.clone());
             roles.push(Role::Inner);
         }
-        let names = (0..adders.len()).map(|at| if at == 0 { "sum".to_owned() } else { format!("sum-{at}") }).collect();
-        let plan = Arc::new(expression.plan());
-        Hypothesis { skeleton: Rc::new(Skeleton { expression, plan, names, roles }), adders, flush: self.flush }
+        Hypothesis { skeleton: Rc::new(Skeleton::numbered(expression, roles)), adders, flush: self.flush }
     }
 
     /// Counts the dots that are explained if an addition has this adder.
@@ -357,7 +355,7 @@ impl Fit<'_, '_, '_> {
     /// Changes one adder value by value. Returns how many of the dots it explains then.
     fn climbed(&mut self, class: usize, which: &[usize]) -> usize {
         let now = Scored { hypothesis: self.hypothesis(), explained: 0 };
-        let domain = Domain { dots: which.to_vec(), adder: Some(class), reading: class == 0, completing: false };
+        let domain = Domain { reading: class == 0, ..Domain::of_adder(class, which.to_vec()) };
         let scored = climb(self.experiments, now, 0, &domain);
         self.adders[class] = scored.hypothesis.adders[class].clone();
         self.flush = scored.hypothesis.flush;
@@ -403,7 +401,7 @@ impl Fit<'_, '_, '_> {
             if best.as_ref().is_some_and(|best| best.explained == which.len()) {
                 break;
             }
-            let domain = Domain { dots: which.to_vec(), adder: Some(class), reading: class == 0, completing: false };
+            let domain = Domain { reading: class == 0, ..Domain::of_adder(class, which.to_vec()) };
             let found = climb(self.experiments, candidate, 0, &domain);
             if best.as_ref().is_none_or(|best| found.explained > best.explained) {
                 *best = Some(found);

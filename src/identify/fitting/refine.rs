@@ -37,19 +37,19 @@ pub(in crate::identify) fn refine(
     });
     scored.truncate(width);
     let mut best: Option<Scored> = None;
-    let domain = Domain { dots: (0..total).collect(), adder: None, reading: true, completing: false };
-    let completing = Domain { dots: domain.dots.clone(), completing: true, ..domain };
+    let domain = Domain::whole((0..total).collect());
+    let completing = Domain { completing: true, ..Domain::whole((0..total).collect()) };
     for candidate in scored {
-        let mut found = climb(experiments, candidate, 0, &domain);
+        let mut plain = climb(experiments, candidate, 0, &domain);
         if pairs > 0 {
-            found = climb_together(experiments, found, &domain);
+            plain = climb_together(experiments, plain, &domain);
         }
-        let plain = found.clone();
-        let mut found = parted(experiments, found, &domain);
+        let mut found = parted(experiments, plain.clone(), &domain);
         // Completed changes would imitate an addition that differs from the others, so they come after that.
-        if found.explained < total && plain.explained < total {
-            let completed = climb(experiments, plain.clone(), 0, &completing);
-            if completed.explained > plain.explained {
+        if found.explained < total {
+            let before = plain.explained;
+            let completed = climb(experiments, plain, 0, &completing);
+            if completed.explained > before {
                 let completed = parted(experiments, completed, &domain);
                 if completed.explained > found.explained {
                     found = completed;
@@ -101,7 +101,7 @@ fn made_anew(
     let bits = fraction_bits(experiments);
     let beam = sweep_class(experiments, vec![start], own, bits, &ON_THE_WAY, &first, &second);
     let best = beam.into_iter().next().filter(|best| best.explained * 2 > second.len())?;
-    let domain = Domain { dots: domain.dots.clone(), adder: Some(own), reading: false, completing: false };
+    let domain = Domain::of_adder(own, domain.dots.clone());
     Some(climb(experiments, best, 0, &domain))
 }
 
@@ -134,8 +134,7 @@ fn parted(experiments: &mut Experiments<'_, '_>, mut now: Scored, domain: &Domai
             // The copy may be right for these additions and wrong for the others, so the shared adder is changed too.
             let before = now.hypothesis.skeleton.expression.adders_by_addition()[nodes[0]];
             for adder in [own, before].into_iter().take(if nodes[0] == 0 || nodes.len() > 1 { 2 } else { 1 }) {
-                let domain =
-                    Domain { dots: domain.dots.clone(), adder: Some(adder), reading: false, completing: false };
+                let domain = Domain::of_adder(adder, domain.dots.clone());
                 let from = Scored { hypothesis: hypothesis.clone(), explained: now.explained };
                 let found = climb(experiments, from, 0, &domain);
                 if found.explained > best.as_ref().map_or(now.explained, |best| best.explained) {

@@ -19,7 +19,7 @@ pub(in crate::identify) fn rejoined(experiments: &mut Experiments<'_, '_>, hypot
     if experiments.subject.id().is_integer() {
         return None;
     }
-    let domain = Domain { dots: (0..experiments.dots.len()).collect(), adder: None, reading: true, completing: false };
+    let domain = Domain::whole((0..experiments.dots.len()).collect());
     with_one_less(hypothesis).into_iter().find_map(|hypothesis| {
         let stage = experiments.at_most(BUDGET);
         let found = climb(experiments, Scored { hypothesis, explained: 0 }, 0, &domain);

@@ -101,7 +101,7 @@ fn downward(experiments: &mut Experiments<'_, '_>, from: &Hypothesis, bits: u32)
         }
         let (first, second) = (spread(&which, FIRST), spread(&which, SECOND));
         let beam = sweep_class(experiments, vec![now.clone()], class, bits, &[], &first, &second);
-        let domain = Domain { dots: second, adder: Some(class), reading: false, completing: false };
+        let domain = Domain::of_adder(class, second);
         let mut best: Option<Scored> = None;
         for candidate in beam.into_iter().take(2) {
             let found = climb(experiments, candidate, 0, &domain);

@@ -43,6 +43,12 @@ pub(in crate::identify) struct Skeleton {
 }
 
 impl Skeleton {
+    /// Returns a tree with adders that are named by their numbers.
+    pub(in crate::identify) fn numbered(expression: Expression, roles: Vec<Role>) -> Self {
+        let name = |at: usize| if at == 0 { "sum".to_owned() } else { format!("sum-{at}") };
+        Self { plan: Arc::new(expression.plan()), expression, names: (0..roles.len()).map(name).collect(), roles }
+    }
+
     /// Returns the tree as in a model file, for dots of `k` products.
     pub(in crate::identify) fn text(&self, k: usize) -> String {
         let names: Vec<&str> = self.names.iter().map(String::as_str).collect();

@@ -23,6 +23,13 @@ const MOST_GROUPS: usize = 32;
 const BATCHES: [usize; 3] = [48, 192, 640];
 /// How many binades above c products lie that would swallow it.
 const BEYOND: [i32; 4] = [14, 27, 34, 60];
+/// How many binades below 1 c lies at most.
+const LEAST_OF_C: i32 = 8;
+/// The places of families of trees (see [`around_c`]): one addition of all parts, chains that begin with c, and chains that
+/// c joins last.
+const FUSED: usize = 0;
+const FROM_C: usize = 1;
+const BEFORE_C: usize = 3;
 
 /// A part of the tree: a product, or an addition of parts that may be exchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,14 +70,19 @@ pub(in crate::identify) fn trees(subject: &Subject<'_>, seed: u64) -> Result<Vec
             parts = found.into_iter().map(added).collect();
             continue;
         }
-        let joins_last = c_joins_last(subject, &parts)?;
+        // One addition of two equal parts would allow them to be exchanged, so chains come first.
+        let first = if found.len() == 1 || !have_equals {
+            FUSED
+        } else if c_joins_last(subject, &parts)? {
+            BEFORE_C
+        } else {
+            FROM_C
+        };
         let mut families = around_c(parts);
         if found.len() == 1 {
             families.truncate(1);
-        } else if have_equals {
-            // One addition of two equal parts would allow them to be exchanged.
-            families.rotate_left(if joins_last { 3 } else { 1 });
         }
+        families.rotate_left(first);
         if has_order {
             families.iter_mut().for_each(|family| *family = with_sums_reversed(family));
         }
@@ -83,12 +95,15 @@ pub(in crate::identify) fn trees(subject: &Subject<'_>, seed: u64) -> Result<Vec
 fn c_joins_last(subject: &Subject<'_>, parts: &[Part]) -> Result<bool, Error> {
     let [Part { products: one, .. }, .., Part { products: other, .. }] = parts else { return Ok(false) };
     let (one, other) = (Leaf::Product(one[0]), Leaf::Product(other[0]));
-    let (high, (least_of_c, most_of_c)) = (subject.exponents(one).1, subject.exponents(Leaf::C));
+    let high = subject.exponents(one).1;
     let mut dots = Vec::new();
     for by in BEYOND {
-        let (top, of_c) =
-            if by <= high + 4 - least_of_c.max(-4) { (by.min(high), by.min(high) - by) } else { continue };
-        let c = (Leaf::C, Number::new(1, of_c.clamp(least_of_c, most_of_c)));
+        // c is 1, or less if products do not reach that far.
+        let top = by.min(high);
+        if by - top > LEAST_OF_C {
+            continue;
+        }
+        let c = (Leaf::C, Number::new(1, top - by));
         for sign in [1, -1] {
             let large = [(one, Number::new(sign, top)), (other, Number::new(-sign, top)), c];
             dots.extend(subject.dot(&large).zip(subject.dot(&[c])));
@@ -108,15 +123,7 @@ fn with_sums_reversed(trees: &[Expression]) -> Vec<Expression> {
         }
         Expression::Add(*own, arguments)
     }
-    let mut found: Vec<Expression> = Vec::new();
-    for tree in trees {
-        for tree in [tree.clone(), reversed(tree)] {
-            if !found.contains(&tree) {
-                found.push(tree);
-            }
-        }
-    }
-    found
+    trees.iter().flat_map(|tree| [tree.clone(), reversed(tree)]).collect()
 }
 
 /// The signs of the terms with which an exchange is tried.
@@ -149,8 +156,7 @@ pub(in crate::identify) fn tied(tree: &Expression, apart: Apart) -> Skeleton {
     }
     fn tie(tree: &Expression, (of_first, of_c): (usize, usize), levels: &mut Vec<usize>) -> Expression {
         let Expression::Add(_, arguments) = tree else { return tree.clone() };
-        let is_c_alone = matches!(&arguments[..], [Expression::C]);
-        let own = if tree.has_c() && !is_c_alone {
+        let own = if tree.has_c() && !is_c_alone(arguments) {
             if arguments.contains(&Expression::C) { of_first } else { of_c }
         } else {
             let level = height(tree);
@@ -182,15 +188,18 @@ pub(in crate::identify) fn tied_to_one(tree: &Expression) -> Option<Skeleton> {
 
 /// Returns a tree with one adder for all additions but that which rounds c alone; `None` if there is none.
 pub(in crate::identify) fn tied_but_c_alone(tree: &Expression) -> Option<Skeleton> {
-    fn tie(tree: &Expression, found: &mut bool) -> Expression {
+    fn tie(tree: &Expression) -> Expression {
         let Expression::Add(_, arguments) = tree else { return tree.clone() };
-        let is_c_alone = matches!(&arguments[..], [Expression::C]);
-        *found |= is_c_alone;
-        Expression::Add(usize::from(is_c_alone), arguments.iter().map(|argument| tie(argument, found)).collect())
+        Expression::Add(usize::from(is_c_alone(arguments)), arguments.iter().map(tie).collect())
     }
-    let mut found = false;
-    let expression = tie(tree, &mut found);
-    (found && !matches!(&expression, Expression::Add(1, _))).then(|| with_adders(expression, 2))
+    let expression = tie(tree);
+    let of = expression.adders_by_addition();
+    (of.first() == Some(&0) && of.contains(&1)).then(|| with_adders(expression, 2))
+}
+
+/// Whether c is the only argument of an addition.
+fn is_c_alone(arguments: &[Expression]) -> bool {
+    matches!(arguments, [Expression::C])
 }
 
 /// Returns the skeleton of a tree with this many adders, of which the first gives d.
