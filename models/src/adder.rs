@@ -221,6 +221,11 @@ impl Adder {
         if let Output::Float { format, .. } = self.output { Some(format) } else { None }
     }
 
+    /// Whether its sum is that of all its terms, each cut at the same unit.
+    pub(crate) fn cuts_all_alike(&self) -> bool {
+        self.value_cut_bits == 0 && self.ignored_values.is_none()
+    }
+
     /// An adder with this output that loses nothing before it rounds.
     #[must_use]
     pub fn exact(name: &str, output: Output, nan: NanRules) -> Self {

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use mxprobe_api::{OperationId, Random};
-use mxprobe_models::{Adder, Dot, Evaluator, Flush, Model, PARAMETERS, Path, Plan, RULE, Sample};
+use mxprobe_models::{Adder, Below, Choices, Dot, Evaluator, Flush, Model, PARAMETERS, Path, Plan, RULE, Sample};
 
 use super::{
     distinct_operations,
@@ -50,26 +50,46 @@ basis = "specified"
 source = "here"
 "#;
 
+/// The operands of one dot.
+struct Operands {
+    a: Vec<u64>,
+    b: Vec<u64>,
+    c: u64,
+    scales: Option<(Vec<u64>, Vec<u64>)>,
+}
+
+impl Operands {
+    fn dot(&self) -> Dot<'_> {
+        let scales = self.scales.as_ref().map(|(a, b)| (&a[..], &b[..]));
+        Dot { a: &self.a, b: &self.b, c: self.c, scales }
+    }
+}
+
 /// Dots of every class of inputs.
-fn sample(id: &OperationId, flush: Flush, path: Path, mut random: Random) -> Sample {
-    let mut sample = Sample::with_path(id, flush, path);
+fn drawn(id: &OperationId, random: &mut Random) -> Vec<Operands> {
+    let mut found = Vec::new();
     let k = id.shape.sizes().2;
     let (m, n) = (4, 4);
     for inputs in INPUTS {
-        let case = Case::draw(id, (m, n, k), inputs, &mut random);
+        let case = Case::draw(id, (m, n, k), inputs, random);
         for (row, column) in (0..m).flat_map(|row| (0..n).map(move |column| (row, column))) {
-            let a: Vec<u64> = (0..k).map(|at| case.a.get(row * k + at)).collect();
-            let b: Vec<u64> = (0..k).map(|at| case.b.get(at * n + column)).collect();
+            let a = (0..k).map(|at| case.a.get(row * k + at)).collect();
+            let b = (0..k).map(|at| case.b.get(at * n + column)).collect();
             let scales = case.scales.as_ref().map(|(of_a, of_b)| {
                 let blocks = of_b.len() / n;
-                let of_a: Vec<u64> = (0..blocks).map(|at| of_a.get(row * blocks + at)).collect();
-                let of_b: Vec<u64> = (0..blocks).map(|at| of_b.get(at * n + column)).collect();
+                let of_a = (0..blocks).map(|at| of_a.get(row * blocks + at)).collect();
+                let of_b = (0..blocks).map(|at| of_b.get(at * n + column)).collect();
                 (of_a, of_b)
             });
-            let scales = scales.as_ref().map(|(a, b)| (&a[..], &b[..]));
-            sample.push(Dot { a: &a, b: &b, c: case.c.get(row * n + column), scales });
+            found.push(Operands { a, b, c: case.c.get(row * n + column), scales });
         }
     }
+    found
+}
+
+fn sample(id: &OperationId, flush: Flush, path: Path, dots: &[Operands]) -> Sample {
+    let mut sample = Sample::with_path(id, flush, path);
+    dots.iter().for_each(|dot| sample.push(dot.dot()));
     sample
 }
 
@@ -110,23 +130,38 @@ fn strayed(adders: &[Adder], random: &mut Random) -> Vec<Adder> {
     adders
 }
 
-/// The number of walks away from a shipped unit, each of many changes.
+/// The adders with grids that keep more bits than a word, or few, and any rule for the bits below.
+fn regridded(adders: &[Adder], random: &mut Random) -> Vec<Adder> {
+    let mut adders = adders.to_vec();
+    for adder in &mut adders {
+        let below: Vec<Below> = Below::values().collect();
+        adder.below = below[random.below(below.len())];
+        adder.grid.iter_mut().for_each(|rule| rule.fraction_bits = random.between(2, 200));
+    }
+    adders
+}
+
+/// The number of walks away from a shipped unit, each of many changes, and of those that change its grids as well.
 const STRAYED: usize = 12;
+
+/// One dot in so many is compared with the exact evaluator.
+const EXACT: usize = 23;
 
 /// Compares every evaluator of one changed adder, and the unchanged one, on every path that dots take. Returns the
 /// number of dots.
 fn compare(adders: &[Adder], flush: Flush, plan: &Arc<Plan>, id: &OperationId, random: &mut Random) -> usize {
-    let seed = random.bits();
-    let alone = sample(id, flush, Path::Scalar, Random(seed));
+    let dots = drawn(id, random);
+    let alone = sample(id, flush, Path::Scalar, &dots);
     let abreast: Vec<(Path, Sample)> = Path::available()
         .into_iter()
         .filter(|path| *path >= Path::Avx2)
-        .map(|path| (path, sample(id, flush, path, Random(seed))))
+        .map(|path| (path, sample(id, flush, path, &dots)))
         .collect();
     let mut count = 0;
     let all = (0..adders.len()).flat_map(|at| changed(adders, at)).chain([adders.to_vec()]);
     let strayed: Vec<Vec<Adder>> = (0..STRAYED).map(|_| strayed(adders, random)).collect();
-    let all = all.chain(strayed);
+    let regridded: Vec<Vec<Adder>> = strayed.iter().map(|adders| regridded(adders, random)).collect();
+    let all = all.chain(strayed).chain(regridded);
     for (turn, adders) in all.enumerate() {
         let Ok(evaluator) = Evaluator::of_plan(&adders, flush, plan, id, Path::Scalar) else { continue };
         let mut wanted = Vec::new();
@@ -136,6 +171,12 @@ fn compare(adders: &[Adder], flush: Flush, plan: &Arc<Plan>, id: &OperationId, r
             wanted.push(d);
             true
         });
+        let slow = Evaluator::of_plan(&adders, flush, plan, id, Path::Exact).unwrap();
+        for dot in (turn % EXACT..dots.len()).step_by(EXACT).filter(|dot| *dot >= turn % 11) {
+            let (d, of_exact) = (wanted[dot - turn % 11], slow.dot(dots[dot].dot()).unwrap());
+            let hex = |bits| id.d.hex(bits);
+            assert!(d == of_exact, "{id} dot {dot}: {}, exactly {}: {adders:?}", hex(d), hex(of_exact));
+        }
         for (path, sample) in &abreast {
             let mut at = 0;
             let of_path = evaluator.visit(sample, which(sample), |dot, d| {

@@ -3,7 +3,7 @@
 use mxprobe_api::{Format, OperationId};
 
 use super::{
-    align::{Highest, Range, align, align_all, grid, odd_sum, whole_range},
+    align::{Highest, Range, align, align_all, far_sum, grid, plain_sum, whole_range},
     output::{Adding, Causes},
     wide::Wide,
     word::{Aligned, NONE, Number, Word, leading},
@@ -330,46 +330,30 @@ impl Compiled {
             }
             None => grid(&adder.rules, terms, highest),
         };
-        let (total, unit) = match grid {
-            Some((unit, _)) if adder.plain => {
-                let mut total = W::ZERO;
-                for term in terms {
-                    let shift = term.lsb - unit;
-                    let aligned = if shift > 0 {
-                        if term.magnitude != W::ZERO && term.magnitude.length() + shift.cast_unsigned() > limit {
-                            return None;
-                        }
-                        term.magnitude << shift.cast_unsigned().min(W::BITS - 1)
-                    } else {
-                        term.magnitude >> (-shift).cast_unsigned().min(W::BITS - 1)
-                    };
-                    if aligned.length() > limit {
-                        return None;
-                    }
-                    total = total + if term.negative { -aligned } else { aligned };
-                }
-                (total, unit)
-            }
-            Some((unit, _)) => (align_all(&adder.rules, terms, unit, limit)?, unit),
+        let total = match grid {
+            Some((unit, _)) if adder.plain => plain_sum(terms, unit, limit).map(|total| (total, unit)),
+            Some((unit, _)) => align_all(&adder.rules, terms, unit, limit).map(|total| (total, unit)),
             None => match whole_range(terms, limit) {
-                Range::Fits(unit) => (align_all(&adder.rules, terms, unit, limit)?, unit),
-                Range::Exceeds(unit) => {
-                    let rules = &adder.rules;
-                    let kept_bits = adder.float?.encoding.fraction_bits + 4;
-                    let is_sum = rules.below != Below::OnesComplement
-                        && rules.value_cut_bits == 0
-                        && rules.ignored_values.is_none()
-                        && rules.normalised_fraction_bits.is_none()
-                        && group.is_none();
-                    let total = if is_sum { odd_sum(terms, unit, limit)? } else { return None };
-                    let length = if total < W::ZERO { (-total).length() } else { total.length() };
-                    // The bit that represents everything lost must lie well below the last bit kept.
-                    if length < kept_bits {
-                        return None;
-                    }
-                    (total, unit)
-                }
+                Range::Fits(unit) => align_all(&adder.rules, terms, unit, limit).map(|total| (total, unit)),
+                Range::Exceeds => None,
             },
+        };
+        let (total, unit) = match total {
+            Some(total) => total,
+            None => {
+                let rules = &adder.rules;
+                let differs = match grid {
+                    Some(_) => rules.carry_bits.is_some(),
+                    None => rules.below == Below::OnesComplement,
+                };
+                if differs || !rules.cuts_all_alike() || group.is_some() {
+                    return None;
+                }
+                let grid = grid.map(|(unit, _)| (unit, rules.below));
+                let rounder = adder.float.filter(|_| rules.normalised_fraction_bits.is_none());
+                let fraction_bits = rounder.map(|rounder| rounder.encoding.fraction_bits);
+                far_sum(terms, grid, (limit, node.reserve), fraction_bits)?
+            }
         };
         self.finish(adder, terms, total, unit, grid, highest.of(Class::All), group, into)
     }

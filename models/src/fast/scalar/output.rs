@@ -73,7 +73,7 @@ impl Adding {
             }
             _ => None,
         };
-        let plain = rules.below == Below::Truncate && rules.value_cut_bits == 0 && rules.ignored_values.is_none();
+        let plain = rules.below == Below::Truncate && rules.cuts_all_alike();
         let format = rules.output_format().unwrap_or(format);
         let fraction_bits = format.as_float().map_or(0, |encoding| encoding.fraction_bits).cast_signed();
         let reader = Reader::new(format, false, false);

@@ -109,6 +109,25 @@ fn leading_of(terms: &[Terms], class: Class) -> Lanes {
     highest
 }
 
+/// A magnitude without its lowest bits, which count as the adder has it.
+#[inline(always)]
+fn cut(negative: Lanes, magnitude: Lanes, down: Lanes, below: Below) -> Lanes {
+    let (one, most) = (Lanes::all(1), Lanes::all(63));
+    let kept = magnitude >> down.min(most);
+    let lost = magnitude - (kept << down.min(most));
+    match below {
+        Below::Truncate | Below::OnesComplement => kept,
+        Below::Floor => kept - (!lost.is_zero() & negative),
+        Below::Nearest | Below::NearestAway => {
+            let half = one << (down - one).max(Lanes::ZERO).min(most);
+            let tied_up = if below == Below::NearestAway { Lanes::all(-1) } else { !(kept & one).is_zero() };
+            // Beyond the word, half a unit is more than any term.
+            kept - ((lost.is_above(half) | lost.is(half) & tied_up) & most.is_above(down) & !down.is_zero())
+        }
+        Below::Sticky => kept | !lost.is_zero() & one,
+    }
+}
+
 /// Aligns a term to whole units; sets `bad` where it has more than `limit` bits.
 #[inline(always)]
 fn align(
@@ -118,34 +137,20 @@ fn align(
     limit: i64,
     bad: &mut Lanes,
 ) -> Lanes {
-    let (most, limit) = (Lanes::all(63), Lanes::all(limit));
     let shift = lsb - unit;
     let (up, down) = (shift.max(Lanes::ZERO), (-shift).max(Lanes::ZERO));
-    let kept = magnitude >> down.min(most);
-    let some = !magnitude.is_zero();
-    *bad = *bad | (kept.length() + up).is_above(limit) & some;
-    let mut aligned = kept << up.min(most);
-    match below {
-        Below::Truncate | Below::OnesComplement | Below::Floor => {}
-        Below::Nearest | Below::NearestAway => {
-            let lost = magnitude - (kept << down.min(most));
-            let half = Lanes::all(1) << (down - Lanes::all(1)).max(Lanes::ZERO).min(most);
-            let tied_up = if below == Below::NearestAway { Lanes::all(-1) } else { !(kept & Lanes::all(1)).is_zero() };
-            let up = (lost.is_above(half) | lost.is(half) & tied_up) & most.is_above(down) & !down.is_zero();
-            aligned = aligned - up;
-        }
-        Below::Sticky => {
-            let lost = magnitude - (kept << down.min(most));
-            aligned = aligned | !lost.is_zero() & Lanes::all(1);
-        }
-    }
-    let signed = aligned.negated(negative);
-    if below == Below::Floor {
-        // The part that a negative term loses takes one unit away.
-        let lost = magnitude - (kept << down.min(most));
-        return signed + (!lost.is_zero() & negative);
-    }
-    signed
+    let kept = cut(negative, magnitude, down, below);
+    *bad = *bad | (kept.length() + up).is_above(Lanes::all(limit)) & !magnitude.is_zero();
+    (kept << up.min(Lanes::all(63))).negated(negative)
+}
+
+/// For sums in one's complement: the sign of the adder's value, which is the last term of class `Values`, and whether the
+/// signs of the others count.
+#[inline(always)]
+fn signs(terms: &[Terms]) -> (Lanes, Lanes) {
+    let last = terms.iter().rev().find(|term| term.class == Class::Values);
+    let counts = terms.iter().fold(Lanes::ZERO, |any, term| any | !term.magnitude.is_zero());
+    (last.map_or(Lanes::ZERO, |term| term.negative), counts)
 }
 
 #[inline(always)]
@@ -159,13 +164,7 @@ fn align_all(adder: &Adding, terms: &[Terms], unit: Lanes, limit: i64, bad: &mut
         return total;
     }
     let ones = rules.below == Below::OnesComplement;
-    let (mut reference, mut counts) = (Lanes::ZERO, Lanes::ZERO);
-    if ones {
-        if let Some(last) = terms.iter().rev().find(|term| term.class == Class::Values) {
-            reference = last.negative;
-        }
-        counts = terms.iter().fold(Lanes::ZERO, |any, term| any | !term.magnitude.is_zero());
-    }
+    let (reference, counts) = if ones { signs(terms) } else { (Lanes::ZERO, Lanes::ZERO) };
     for term in terms {
         let is_value = term.class == Class::Values;
         let cut = if is_value { i64::from(rules.value_cut_bits) } else { 0 };
@@ -193,30 +192,78 @@ fn align_all(adder: &Adding, terms: &[Terms], unit: Lanes, limit: i64, bad: &mut
     total
 }
 
-/// The sum of terms without a grid that do not all fit the word: its lowest bit is set if anything below was lost.
+/// The bits of a magnitude in whole units, and those below the unit.
 #[inline(always)]
-fn odd_sum(adder: &Adding, terms: &[Terms], unit: Lanes, limit: i64, bad: &mut Lanes) -> Lanes {
-    let (most, limit) = (Lanes::all(63), Lanes::all(limit));
-    let (mut total, mut cut) = (Lanes::ZERO, Lanes::ZERO);
-    for term in terms {
-        let some = !term.magnitude.is_zero();
-        let shift = term.lsb - unit;
-        let (up, down) = (shift.max(Lanes::ZERO), (-shift).max(Lanes::ZERO));
-        *bad = *bad | (term.magnitude.length() + up).is_above(limit) & some & shift.is_above(Lanes::ZERO);
-        // One term may be cut, if the others are multiples of two units.
-        let is_cut = some & !shift.is_above(Lanes::ZERO);
-        *bad = *bad | is_cut & cut;
-        cut = cut | is_cut;
-        let kept = term.magnitude >> down.min(most);
-        let lost = !(kept << down.min(most)).is(term.magnitude);
-        let aligned = (kept | lost & Lanes::all(1)) << up.min(most);
-        total = total + (aligned.negated(term.negative) & some);
+fn split(magnitude: Lanes, lsb: Lanes, unit: Lanes) -> (Lanes, Lanes) {
+    let most = Lanes::all(63);
+    let shift = lsb - unit;
+    let (up, down) = (shift.max(Lanes::ZERO), (-shift).max(Lanes::ZERO));
+    let kept = magnitude >> down.min(most);
+    (kept << up.min(most), magnitude - (kept << down.min(most)))
+}
+
+/// The sum of terms that lie too far apart for the word, and its unit, as [`far_sum`](super::super::align::far_sum)
+/// computes them; sets `bad` where they are not known. Terms are cut at `grid`, which is [`NO_EXPONENT`] without one.
+#[inline(always)]
+fn far_sum(
+    adder: &Adding,
+    terms: &[Terms],
+    grid: Lanes,
+    (limit, reserve): (i64, u32),
+    bad: &mut Lanes,
+) -> (Lanes, Lanes) {
+    let (one, none, far) = (Lanes::all(1), Lanes::all(NO_EXPONENT), Lanes::all(i64::from(i32::MAX)));
+    let complements = (adder.rules.below == Below::OnesComplement).then(|| {
+        let (reference, counts) = signs(terms);
+        let odd = terms.iter().fold(Lanes::ZERO, |odd, term| odd - (counts & (term.negative ^ reference)));
+        (!reference, odd, grid)
+    });
+    let of_term = |term: &Terms| {
+        let down = (grid - term.lsb).max(Lanes::ZERO);
+        (term.negative, cut(term.negative, term.magnitude, down, adder.rules.below), term.lsb + down)
+    };
+    let numbers = || terms.iter().map(of_term).chain(complements);
+    let leading = |magnitude: Lanes, lsb: Lanes| (lsb + magnitude.length() - one).select(!magnitude.is_zero(), none);
+    let (mut lowest, mut highest) = (far, none);
+    for (_, magnitude, lsb) in numbers() {
+        lowest = lowest.min(far.select(magnitude.is_zero(), lsb));
+        highest = highest.max(leading(magnitude, lsb));
     }
-    let kept_bits = adder.float.map_or(64, |float| i64::from(float.encoding.fraction_bits) + 4);
-    // The bit that represents everything lost must lie well below the last bit kept.
-    let length = total.negated(total.is_negative()).length();
-    *bad = *bad | Lanes::all(kept_bits).is_above(length);
-    total
+    let unit = lowest.max(highest - Lanes::all(limit - 1)) & highest.is_above(none);
+    let (mut total, mut lost, mut top) = (Lanes::ZERO, Lanes::ZERO, none);
+    for (negative, magnitude, lsb) in numbers() {
+        let (kept, rest) = split(magnitude, lsb, unit);
+        total = total + kept.negated(negative);
+        lost = lost - !rest.is_zero();
+        top = top.max(leading(rest, lsb));
+    }
+    // What was lost, in units as small as the word allows.
+    let smallest = top - Lanes::all(limit - 1);
+    let (mut part, mut tail) = (Lanes::ZERO, Lanes::ZERO);
+    if lost.any() {
+        for (negative, magnitude, lsb) in numbers() {
+            let (_, rest) = split(magnitude, lsb, unit);
+            let (kept, beyond) = split(rest, lsb, smallest);
+            part = part + kept.negated(negative);
+            tail = tail | !beyond.is_zero();
+        }
+    }
+    let is_exact = part.is_zero() & !tail;
+    let rounder = adder.float.filter(|_| adder.rules.normalised_fraction_bits.is_none());
+    let Some(rounder) = rounder else {
+        *bad = *bad | !is_exact;
+        return (total, unit);
+    };
+    let has_sign = !tail | !lost.is_above(part.negated(part.is_negative()));
+    let undecided = Lanes::all(i64::from(rounder.encoding.fraction_bits) + 3);
+    let deciding = total.negated(total.is_negative()).length() - undecided;
+    let is_long = !Lanes::all(i64::from(reserve)).is_above(deciding);
+    let whole = one << deciding.max(Lanes::ZERO).min(Lanes::all(62));
+    let low = total & (whole - one);
+    let is_between = !lost.is_above(low) & !(low + lost).is_above(whole);
+    *bad = *bad | !(is_exact | has_sign & is_long & (low.is_zero() | is_between));
+    let step = Lanes::all(-1).select(part.is_negative(), one);
+    (total + (step & low.is_zero() & !is_exact), unit)
 }
 
 /// The sum of a node's terms; sets `bad` where it may not fit a word.
@@ -227,32 +274,36 @@ pub(super) fn sum(adder: &Adding, terms: &[Terms], highest: &Highest, reserve: u
     let none = Lanes::all(NO_EXPONENT);
     let (mut unit, of_grid) = grid(adder, terms, highest);
     let on_grid = of_grid.is_above(none);
-    let mut exceeds = Lanes::ZERO;
+    let mut far = Lanes::ZERO;
     if (!on_grid).any() {
-        let far = Lanes::all(i64::from(i32::MAX));
-        let (mut lowest, mut top, mut some) = (far, none, Lanes::ZERO);
+        let beyond = Lanes::all(i64::from(i32::MAX));
+        let (mut lowest, mut top, mut some) = (beyond, none, Lanes::ZERO);
         for term in terms {
             let is = !term.magnitude.is_zero();
-            lowest = lowest.min(term.lsb.select(is, far));
+            lowest = lowest.min(term.lsb.select(is, beyond));
             top = top.max(term.leading());
             some = some | is;
         }
         let room = top - Lanes::all(limit - 1);
         let whole = lowest.max(room) & some;
         unit = unit.select(on_grid, whole);
-        exceeds = !on_grid & some & room.is_above(lowest);
+        far = !on_grid & some & room.is_above(lowest);
     }
     let mut over = Lanes::ZERO;
     let mut total = align_all(adder, terms, unit, limit, &mut over);
-    *bad = *bad | over & !exceeds;
-    if exceeds.any() {
-        let is_sum = rules.below != Below::OnesComplement
-            && rules.value_cut_bits == 0
-            && rules.ignored_values.is_none()
-            && rules.normalised_fraction_bits.is_none();
-        let mut over = Lanes::all(if is_sum { 0 } else { -1 });
-        total = odd_sum(adder, terms, unit, limit, &mut over).select(exceeds, total);
-        *bad = *bad | over & exceeds;
+    far = far | over;
+    if far.any() {
+        let mut over = Lanes::all(-1);
+        if rules.cuts_all_alike() {
+            let mask = |is: bool| Lanes::all(if is { -1 } else { 0 });
+            let (wraps, complements) = (rules.carry_bits.is_some(), rules.below == Below::OnesComplement);
+            over = mask(wraps).select(on_grid, mask(complements));
+            let grid = unit.select(on_grid, none);
+            let (sum, of_sum) = far_sum(adder, terms, grid, (limit, reserve), &mut over);
+            total = sum.select(far, total);
+            unit = of_sum.select(far, unit);
+        }
+        *bad = *bad | over & far;
     }
     if let Some(carry_bits) = rules.carry_bits {
         let width = (of_grid - unit).max(Lanes::ZERO) + Lanes::all(1 + i64::from(carry_bits));
