@@ -56,11 +56,12 @@ struct Run {
 }
 
 impl Run {
-    /// The terms of a node, in order, as runs.
-    fn all(terms: &[Term]) -> Vec<Self> {
-        let mut runs: Vec<Self> = Vec::new();
+    /// Appends the terms of a node, in order, as runs.
+    fn append(runs: &mut Vec<Self>, terms: &[Term]) {
+        let from = runs.len();
         for term in terms {
-            if let (Term::Product(k), Some(Self { first: Term::Product(first), step, count })) = (term, runs.last_mut())
+            let last = runs[from..].last_mut();
+            if let (Term::Product(k), Some(Self { first: Term::Product(first), step, count })) = (term, last)
                 && *k > *first
                 && (*count == 1 || *k == *first + *step * *count)
             {
@@ -72,7 +73,6 @@ impl Run {
                 runs.push(Self { first: *term, step: 0, count: 1 });
             }
         }
-        runs
     }
 }
 
@@ -132,14 +132,14 @@ pub(in crate::fast) fn significand_bits(format: Format) -> u32 {
 impl Compiled {
     pub(in crate::fast) fn new(adders: &[Adder], unit: &Unit, plan: &Plan, id: &OperationId) -> Self {
         let scale = id.block_scale();
-        let mut nodes = Vec::new();
-        let mut terms = Vec::new();
-        let mut runs = Vec::new();
+        let mut nodes = Vec::with_capacity(plan.nodes.len());
+        let mut terms = Vec::with_capacity(plan.nodes.iter().map(|node| node.terms.len()).sum());
+        let mut runs = Vec::with_capacity(2 * plan.nodes.len());
         for node in &plan.nodes {
             let from = terms.len();
             terms.extend_from_slice(&node.terms);
             let first_run = runs.len();
-            runs.extend(Run::all(&node.terms));
+            Run::append(&mut runs, &node.terms);
             let reserve = usize::BITS - node.terms.len().leading_zeros() + 2;
             nodes.push(Node { adder: node.adder, from, to: terms.len(), runs: (first_run, runs.len()), reserve });
         }

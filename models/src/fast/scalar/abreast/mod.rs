@@ -1,4 +1,4 @@
-//! Dots side by side: nodes of floating-point sums for eight dots together, in 64-bit words.
+//! Dots side by side: nodes of sums for eight dots together, in 64-bit words.
 //!
 //! It follows the evaluator of one dot step by step. A dot that holds a NaN or an infinity, that becomes infinite on
 //! the way, or whose sum may not fit the word is abandoned in its lane and computed alone.
@@ -13,7 +13,7 @@ use lanes::Lanes;
 use output::rounded;
 use sum::{Highest, NO_EXPONENT, Terms, sum};
 
-use super::compiled::Compiled;
+use super::compiled::{Compiled, Node};
 use crate::{
     adder::{Class, Output},
     fast::{
@@ -106,9 +106,11 @@ pub(in crate::fast) enum Known {
 impl Compiled {
     /// Memory for eight dots of `k` products, if the plan can be computed this way.
     pub(in crate::fast) fn room_abreast(&self, k: usize) -> Option<Room> {
-        let floats =
-            self.nodes.iter().all(|node| !matches!(self.adders[node.adder].rules.output, Output::Integer { .. }));
-        let fits = self.fits[0] && self.scale.is_none() && floats;
+        let narrow = |node: &Node| match self.adders[node.adder].rules.output {
+            Output::Integer { format, .. } => format.bits() < 62,
+            _ => true,
+        };
+        let fits = self.fits[0] && self.scale.is_none() && self.nodes.iter().all(narrow);
         let room = |count: usize| vec![Terms::ZERO; count];
         fits.then(|| Room {
             products: vec![Elements::ZERO; k],
@@ -172,6 +174,10 @@ impl Vectorised for Task<'_> {
             let terms = &self.room.terms[..count];
             let sum = sum(adder, terms, &highest, node.reserve, &mut self.wide);
             let mut special = Lanes::ZERO;
+            if matches!(adder.rules.output, Output::Integer { .. }) {
+                // Integers have no bits below 1, unless a grid created some.
+                self.wide = self.wide | !sum.lsb.is_zero();
+            }
             let rounded = rounded(adder, terms, sum, self.special | self.wide, &mut special);
             if index + 1 == compiled.nodes.len() {
                 self.bits = rounded.bits;

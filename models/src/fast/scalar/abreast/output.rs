@@ -1,6 +1,6 @@
 //! Rounding sums to the format of their adder, and reading them back for the next one.
 
-use mxprobe_api::Rounding;
+use mxprobe_api::{Format, Rounding};
 
 use super::{
     super::output::{Adding, Rounder},
@@ -68,9 +68,34 @@ fn normal(rounder: &Rounder, sum: &Sum) -> (Lanes, Lanes) {
     (field, is)
 }
 
+/// Sums of integers in an integer format: wrapped, or the nearest of its values.
+#[inline(always)]
+fn whole(format: Format, saturates: bool, sum: &Sum) -> Rounded {
+    // Only a signed format has a value below zero.
+    let is_signed = format.largest(true) != 0;
+    let value = sum.magnitude.negated(sum.negative);
+    let within = if saturates {
+        let least = if is_signed { Lanes::all(-(1 << (format.bits() - 1))) } else { Lanes::ZERO };
+        value.max(least).min(Lanes::all(format.largest(false).cast_signed()))
+    } else if is_signed {
+        let up = Lanes::all(64 - i64::from(format.bits()));
+        value << up >> up
+    } else {
+        value & Lanes::all(format.mask().cast_signed())
+    };
+    let negative = within.is_negative();
+    let exponent = Lanes::all(NO_EXPONENT) & within.is_zero();
+    let magnitude = within.negated(negative);
+    let read = Terms { class: Class::Values, negative, magnitude, lsb: Lanes::ZERO, exponent };
+    Rounded { bits: within & Lanes::all(format.mask().cast_signed()), read }
+}
+
 /// Rounds sums, except for the abandoned ones. Adds the results that are NaN or infinite to `special`.
 #[inline(always)]
 pub(super) fn rounded(adder: &Adding, terms: &[Terms], sum: Sum, given_up: Lanes, special: &mut Lanes) -> Rounded {
+    if let Output::Integer { format, saturates } = adder.rules.output {
+        return whole(format, saturates, &sum);
+    }
     let (Output::Float { .. }, Some(rounder)) = (adder.rules.output, &adder.float) else {
         let Sum { negative, magnitude, lsb, exponent } = sum;
         return Rounded { bits: Lanes::ZERO, read: Terms { class: Class::Sums, negative, magnitude, lsb, exponent } };
