@@ -73,8 +73,9 @@ fn subnormal(id: &OperationId, dot: &Dot) -> Operands {
 /// dots.
 const PER_CANDIDATE: u64 = 100;
 const EXACT: u64 = 30;
-/// How many terms one of f64 counts for.
+/// How many terms one of f64 counts for, and how many of integers count for one.
 const WIDE: u64 = 2;
+const INTEGERS: u64 = 3;
 
 /// Number of products in a dot above which fewer dots are drawn.
 const LONG: usize = 32;
@@ -132,8 +133,10 @@ impl<'a, 's> Experiments<'a, 's> {
 
     /// Records that a candidate was evaluated on `dots` dots, `exact` of which took the exact evaluator.
     pub(in crate::identify) fn spend(&mut self, dots: usize, exact: usize) {
-        let terms = (self.subject.k() as u64 + 4) * if self.subject.id().d.bits() > 32 { WIDE } else { 1 };
-        self.spent += PER_CANDIDATE + (dots as u64 + EXACT * exact as u64) * terms;
+        let id = self.subject.id();
+        let terms = (self.subject.k() as u64 + 4) * if id.d.bits() > 32 { WIDE } else { 1 };
+        let terms = PER_CANDIDATE + (dots as u64 + EXACT * exact as u64) * terms;
+        self.spent += if id.is_integer() { terms / INTEGERS } else { terms };
     }
 
     /// Asks one round of dots without keeping them.
