@@ -247,13 +247,14 @@ impl Evaluator {
             for (at, d) in places.into_iter().zip(found).take(count) {
                 let d = match d {
                     Known::Bits(d) => Some(d),
-                    Known::Special => {
-                        let scratch = scratch.get_or_insert_with(|| self.compiled.scratch());
-                        self.compiled.evaluate(sample.unpacked(at), scratch)
-                    }
-                    Known::Wide => {
-                        let scratch = scratch.get_or_insert_with(|| self.compiled.scratch());
-                        self.compiled.evaluate_wide(sample.unpacked(at), scratch)
+                    Known::Special | Known::Wide => {
+                        let (dot, scratch) =
+                            (sample.unpacked(at), scratch.get_or_insert_with(|| self.compiled.scratch()));
+                        if d == Known::Wide {
+                            self.compiled.evaluate_wide(dot, scratch)
+                        } else {
+                            self.compiled.evaluate(dot, scratch)
+                        }
                     }
                 };
                 let d = d.unwrap_or_else(|| {

@@ -49,28 +49,55 @@ pub(super) fn grid<W: Word>(adder: &Adder, terms: &[Aligned<W>], highest: Highes
     grid
 }
 
+/// A term of a sum: whether it is negative, its magnitude, and the place of its lowest bit.
+pub(super) type Part<W> = (bool, W, i32);
+
+/// The places of the lowest and the highest bit of terms; `None` if all are zero.
+#[inline]
+fn span<W: Word>(parts: impl Iterator<Item = Part<W>>) -> Option<(i32, i32)> {
+    let (mut lowest, mut highest) = (i32::MAX, NONE);
+    for (_, magnitude, lsb) in parts.filter(|(_, magnitude, _)| *magnitude != W::ZERO) {
+        lowest = lowest.min(lsb);
+        highest = highest.max(lsb + magnitude.length().cast_signed() - 1);
+    }
+    (highest != NONE).then_some((lowest, highest))
+}
+
 /// The position of the bits of a sum without a grid.
 pub(super) enum Range {
     /// All of them lie above this bit and fit the word.
     Fits(i32),
-    /// They do not fit.
-    Exceeds,
+    /// They do not fit; the word has room for those above this bit.
+    Exceeds(i32),
 }
 
 #[inline]
-pub(super) fn whole_range<W: Word>(terms: &[Aligned<W>], limit: u32) -> Range {
-    let (mut lowest, mut highest) = (i32::MAX, NONE);
-    for term in terms {
-        if let Some(leading) = leading(term) {
-            lowest = lowest.min(term.lsb);
-            highest = highest.max(leading);
-        }
-    }
-    if lowest == i32::MAX {
-        return Range::Fits(0);
-    }
+pub(super) fn whole_range<W: Word>(parts: impl Iterator<Item = Part<W>>, limit: u32) -> Range {
+    let Some((lowest, highest)) = span(parts) else { return Range::Fits(0) };
     let room = highest - limit.cast_signed() + 1;
-    if lowest >= room { Range::Fits(lowest) } else { Range::Exceeds }
+    if lowest >= room { Range::Fits(lowest) } else { Range::Exceeds(room) }
+}
+
+/// The terms cut at a unit. In one's complement, the units that the signs of the terms add or take away follow them.
+#[inline]
+pub(super) fn cut_parts<W: Word>(
+    terms: &[Aligned<W>],
+    unit: i32,
+    below: Below,
+) -> impl Iterator<Item = Part<W>> + Clone + use<'_, W> {
+    let complements = (below == Below::OnesComplement).then(|| {
+        let (reference, counts) = signs(terms);
+        let odd = terms.iter().filter(|term| counts && term.negative != reference).count();
+        (!reference, W::from_u64(odd as u64), unit)
+    });
+    let cut_one = move |term: &Aligned<W>| {
+        if term.lsb >= unit {
+            return term.part();
+        }
+        let down = (unit - term.lsb).cast_unsigned();
+        (term.negative, cut(term.negative, term.magnitude, down, below), unit)
+    };
+    terms.iter().map(cut_one).chain(complements)
 }
 
 /// The bits of a magnitude in whole units, and those below the unit.
@@ -88,75 +115,57 @@ fn split<W: Word>(magnitude: W, lsb: i32, unit: i32) -> (W, W) {
     (kept, magnitude - (kept << shift))
 }
 
-/// The sum of terms that lie too far apart for the word, and its unit. The sum is exact, or a number that every rounding
-/// to this many fraction bits rounds as it does the sum; `None` if no such number is known. Terms are cut at the
-/// `grid`, if there is one. The largest term has `limit` bits above the unit, and `reserve` bits hold four times the
-/// number of terms.
+/// The sum of terms that lie too far apart for the word, in whole units: exact, or a number that every rounding to this
+/// many fraction bits rounds as it does the sum; `None` if no such number is known. The largest term has at most `limit`
+/// bits above the unit, and `reserve` bits hold four times the number of terms.
 ///
 /// All that lies below the unit is less than one unit a term. Where the whole units are a multiple of those between
 /// which a rounding decides, only its sign counts; elsewhere it must not reach such a multiple.
 #[inline]
 pub(super) fn far_sum<W: Word>(
-    terms: &[Aligned<W>],
-    grid: Option<(i32, Below)>,
+    parts: impl Iterator<Item = Part<W>> + Clone,
+    unit: i32,
     (limit, reserve): (u32, u32),
     fraction_bits: Option<u32>,
-) -> Option<(W, i32)> {
-    let complements = grid.filter(|(_, below)| *below == Below::OnesComplement).map(|(unit, _)| {
-        let (reference, counts) = signs(terms);
-        let odd = terms.iter().filter(|term| counts && term.negative != reference).count();
-        (!reference, W::from_u64(odd as u64), unit)
-    });
-    let of_term = |term: &Aligned<W>| match grid {
-        Some((unit, below)) if term.lsb < unit => {
-            let down = (unit - term.lsb).cast_unsigned();
-            (term.negative, cut(term.negative, term.magnitude, down, below), unit)
-        }
-        _ => (term.negative, term.magnitude, term.lsb),
-    };
-    let numbers = || terms.iter().map(of_term).chain(complements).filter(|(_, magnitude, _)| *magnitude != W::ZERO);
-    let (mut lowest, mut highest) = (i32::MAX, NONE);
-    for (_, magnitude, lsb) in numbers() {
-        lowest = lowest.min(lsb);
-        highest = highest.max(lsb + magnitude.length().cast_signed() - 1);
-    }
-    if highest == NONE {
-        return Some((W::ZERO, 0));
-    }
-    let unit = lowest.max(highest - limit.cast_signed() + 1);
-    let (mut total, mut lost, mut top) = (W::ZERO, 0, NONE);
-    for (negative, magnitude, lsb) in numbers() {
+) -> Option<W> {
+    let (mut total, mut lost, mut top, mut is_negative) = (W::ZERO, 0, NONE, false);
+    for (negative, magnitude, lsb) in parts.clone() {
         let (kept, rest) = split(magnitude, lsb, unit);
         total = total + if negative { -kept } else { kept };
         if rest != W::ZERO {
             lost += 1;
             top = top.max(lsb + rest.length().cast_signed() - 1);
+            is_negative = negative;
         }
     }
-    // What was lost, in units as small as the word allows.
-    let (mut part, mut has_tail) = (W::ZERO, false);
-    if lost > 0 {
-        for (negative, magnitude, lsb) in numbers() {
+    if lost == 0 {
+        return Some(total);
+    }
+    let lost_terms = W::from_u64(lost);
+    if lost > 1 {
+        // What was lost, in units as small as the word allows.
+        let (mut part, mut has_tail) = (W::ZERO, false);
+        for (negative, magnitude, lsb) in parts {
             let (_, rest) = split(magnitude, lsb, unit);
             let (kept, tail) = split(rest, lsb, top - limit.cast_signed() + 1);
             part = part + if negative { -kept } else { kept };
             has_tail |= tail != W::ZERO;
         }
-    }
-    if part == W::ZERO && !has_tail {
-        return Some((total, unit));
-    }
-    let (lost, is_negative) = (W::from_u64(lost), part < W::ZERO);
-    if has_tail && lost > if is_negative { -part } else { part } {
-        return None;
+        if part == W::ZERO && !has_tail {
+            return Some(total);
+        }
+        is_negative = part < W::ZERO;
+        if has_tail && lost_terms > if is_negative { -part } else { part } {
+            return None;
+        }
     }
     let length = if total < W::ZERO { -total } else { total }.length();
     let deciding = length.checked_sub(fraction_bits? + 3).filter(|bits| *bits >= reserve)?;
     let low = total - ((total >> deciding) << deciding);
     if low == W::ZERO {
-        return Some((if is_negative { total - W::ONE } else { total + W::ONE }, unit));
+        return Some(if is_negative { total - W::ONE } else { total + W::ONE });
     }
-    (low >= lost && low + lost <= W::ONE << deciding).then_some((total, unit))
+    (low >= lost_terms && low + lost_terms <= W::ONE << deciding).then_some(total)
 }
 
 /// The sum of terms cut at the unit.
@@ -304,12 +313,11 @@ mod tests {
                     }
                 })
                 .collect();
-            if matches!(whole_range(&terms, limit), Range::Fits(_)) {
-                continue;
-            }
+            let parts = terms.iter().map(Aligned::part);
+            let Range::Exceeds(unit) = whole_range(parts.clone(), limit) else { continue };
             asked += 1;
-            let found = far_sum(&terms, None, (limit, i64::BITS - limit), Some(fraction_bits));
-            let Some((found, unit)) = found else { continue };
+            let found = far_sum(parts, unit, (limit, i64::BITS - limit), Some(fraction_bits));
+            let Some(found) = found else { continue };
             known += 1;
             let exact = terms.iter().fold(IBig::ZERO, |sum, term| {
                 let term_of = IBig::from(term.magnitude) << (term.lsb - LEAST).cast_unsigned() as usize;

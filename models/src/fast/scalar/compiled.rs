@@ -3,7 +3,7 @@
 use mxprobe_api::{Format, OperationId};
 
 use super::{
-    align::{Highest, Range, align, align_all, far_sum, grid, plain_sum, whole_range},
+    align::{Highest, Range, align, align_all, cut_parts, far_sum, grid, plain_sum, whole_range},
     output::{Adding, Causes},
     wide::Wide,
     word::{Aligned, NONE, Number, Word, leading},
@@ -127,6 +127,32 @@ impl<W: Word> Room<W> {
 /// The number of bits in a format's significand.
 pub(in crate::fast) fn significand_bits(format: Format) -> u32 {
     if format.is_integer() { format.bits() } else { format.fraction_bits() + 1 }
+}
+
+/// The sum of a node's terms, which do not all fit the word above the unit, and the unit of the sum.
+#[inline(never)]
+fn far<W: Word>(
+    adder: &Adding,
+    terms: &[Aligned<W>],
+    unit: i32,
+    is_on_grid: bool,
+    bits: (u32, u32),
+) -> Option<(W, i32)> {
+    let rules = &adder.rules;
+    let is_odd = if is_on_grid { rules.carry_bits.is_some() } else { rules.below == Below::OnesComplement };
+    // The wide words hold every sum without this.
+    if W::BITS > i128::BITS || is_odd || !rules.cuts_all_alike() {
+        return None;
+    }
+    // What is normalised has to be exact.
+    let rounder = adder.float.filter(|_| rules.normalised_fraction_bits.is_none());
+    let fraction_bits = rounder.map(|rounder| rounder.encoding.fraction_bits);
+    if !is_on_grid {
+        return Some((far_sum(terms.iter().map(Aligned::part), unit, bits, fraction_bits)?, unit));
+    }
+    let parts = cut_parts(terms, unit, rules.below);
+    let (Range::Fits(unit) | Range::Exceeds(unit)) = whole_range(parts.clone(), bits.0);
+    Some((far_sum(parts, unit, bits, fraction_bits)?, unit))
 }
 
 impl Compiled {
@@ -330,30 +356,20 @@ impl Compiled {
             }
             None => grid(&adder.rules, terms, highest),
         };
-        let total = match grid {
-            Some((unit, _)) if adder.plain => plain_sum(terms, unit, limit).map(|total| (total, unit)),
-            Some((unit, _)) => align_all(&adder.rules, terms, unit, limit).map(|total| (total, unit)),
-            None => match whole_range(terms, limit) {
-                Range::Fits(unit) => align_all(&adder.rules, terms, unit, limit).map(|total| (total, unit)),
-                Range::Exceeds => None,
-            },
+        let unit = match grid {
+            Some((unit, _)) => Range::Fits(unit),
+            None => whole_range(terms.iter().map(Aligned::part), limit),
         };
-        let (total, unit) = match total {
-            Some(total) => total,
-            None => {
-                let rules = &adder.rules;
-                let differs = match grid {
-                    Some(_) => rules.carry_bits.is_some(),
-                    None => rules.below == Below::OnesComplement,
-                };
-                if differs || !rules.cuts_all_alike() || group.is_some() {
-                    return None;
-                }
-                let grid = grid.map(|(unit, _)| (unit, rules.below));
-                let rounder = adder.float.filter(|_| rules.normalised_fraction_bits.is_none());
-                let fraction_bits = rounder.map(|rounder| rounder.encoding.fraction_bits);
-                far_sum(terms, grid, (limit, node.reserve), fraction_bits)?
-            }
+        let near = match unit {
+            Range::Fits(unit) if adder.plain => plain_sum(terms, unit, limit),
+            Range::Fits(unit) => align_all(&adder.rules, terms, unit, limit),
+            Range::Exceeds(_) => None,
+        };
+        let (Range::Fits(unit) | Range::Exceeds(unit)) = unit;
+        let (total, unit) = match near {
+            Some(total) => (total, unit),
+            None if group.is_some() => return None,
+            None => far(adder, terms, unit, grid.is_some(), (limit, node.reserve))?,
         };
         self.finish(adder, terms, total, unit, grid, highest.of(Class::All), group, into)
     }

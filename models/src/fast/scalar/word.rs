@@ -89,6 +89,14 @@ pub(super) struct Aligned<W> {
     pub(super) exponent: i32,
 }
 
+impl<W: Word> Aligned<W> {
+    /// Whether it is negative, its magnitude, and the place of its lowest bit.
+    #[inline(always)]
+    pub(super) fn part(&self) -> (bool, W, i32) {
+        (self.negative, self.magnitude, self.lsb)
+    }
+}
+
 /// The result of a node.
 #[derive(Clone, Copy)]
 pub(super) struct Number<W> {

@@ -20,7 +20,7 @@ mod widest;
 pub(crate) use chain::{Chain, Join};
 pub(super) use grids::{Factors, LEAST_UNIT_OF_VALUES, run_grids};
 pub(crate) use widest::on_avx512;
-pub(super) use widest::vectorised_on;
+pub(super) use widest::on_vectors;
 pub use widest::{Vectorised, vectorised};
 
 use mxprobe_api::Rounding;

@@ -15,7 +15,7 @@ pub trait Vectorised {
 /// Does work with the widest vectors of this processor. Operations are never fused or reordered, so the results do not
 /// depend on the width.
 pub fn vectorised<W: Vectorised>(work: W) -> W::Output {
-    vectorised_on(fastest(), work)
+    on_vectors(fastest(), work).unwrap_or_else(W::run)
 }
 
 /// Does work with AVX-512; `None` if the processor lacks it.
@@ -29,16 +29,19 @@ pub(crate) fn on_avx512<W: Vectorised>(work: W) -> Option<W::Output> {
     }
 }
 
-/// Does work with the widest vectors that both this processor and `path` support.
-pub(in crate::fast) fn vectorised_on<W: Vectorised>(path: Path, work: W) -> W::Output {
+/// Does work with the widest vectors that both this processor and `path` support; hands it back if there are none.
+///
+/// # Errors
+/// Returns the work if it was not done.
+pub(in crate::fast) fn on_vectors<W: Vectorised>(path: Path, work: W) -> Result<W::Output, W> {
     match path.min(fastest()) {
         // SAFETY: the processor has the instructions, as `fastest` found.
         #[cfg(target_arch = "x86_64")]
-        Path::Avx512 => unsafe { with_avx512(work) },
+        Path::Avx512 => Ok(unsafe { with_avx512(work) }),
         // SAFETY: as above.
         #[cfg(target_arch = "x86_64")]
-        Path::Avx2 => unsafe { with_avx2(work) },
-        _ => work.run(),
+        Path::Avx2 => Ok(unsafe { with_avx2(work) }),
+        _ => Err(work),
     }
 }
 

@@ -18,7 +18,7 @@ use crate::{
     adder::{Class, Output},
     fast::{
         path::Path,
-        simd::{Vectorised, vectorised_on},
+        simd::{Vectorised, on_vectors},
         unpack::{NEGATIVE, SPECIAL, Unpacked, ZERO},
     },
     tree::Term,
@@ -120,7 +120,7 @@ impl Compiled {
         })
     }
 
-    /// Computes d of the dots at these places.
+    /// Computes d of the dots at these places. Without vectors, none is known.
     #[inline(never)]
     pub(in crate::fast) fn evaluate_abreast(
         &self,
@@ -131,7 +131,8 @@ impl Compiled {
     ) -> [Known; DOTS] {
         room.load(from, places);
         let zero = Lanes::ZERO;
-        let task = vectorised_on(path, Task { compiled: self, room, bits: zero, special: zero, wide: zero });
+        let task = Task { compiled: self, room, bits: zero, special: zero, wide: zero };
+        let Ok(task) = on_vectors(path, task) else { return [Known::Special; DOTS] };
         std::array::from_fn(|lane| match (task.special.0[lane], task.wide.0[lane]) {
             (0, 0) => Known::Bits(task.bits.0[lane].cast_unsigned()),
             (0, _) => Known::Wide,

@@ -32,9 +32,22 @@ impl Terms {
     /// The exponent of the highest bit; [`NO_EXPONENT`] for a zero.
     #[inline(always)]
     fn leading(&self) -> Lanes {
-        let leading = self.lsb + self.magnitude.length() - Lanes::all(1);
-        Lanes::all(NO_EXPONENT).select(self.magnitude.is_zero(), leading)
+        leading(self.magnitude, self.lsb)
     }
+
+    #[inline(always)]
+    fn part(&self) -> Part {
+        (self.negative, self.magnitude, self.lsb)
+    }
+}
+
+/// A term of a sum: whether it is negative, its magnitude, and the place of its lowest bit.
+type Part = (Lanes, Lanes, Lanes);
+
+#[inline(always)]
+fn leading(magnitude: Lanes, lsb: Lanes) -> Lanes {
+    let leading = lsb + magnitude.length() - Lanes::all(1);
+    Lanes::all(NO_EXPONENT).select(magnitude.is_zero(), leading)
 }
 
 /// A sum before rounding.
@@ -202,59 +215,80 @@ fn split(magnitude: Lanes, lsb: Lanes, unit: Lanes) -> (Lanes, Lanes) {
     (kept << up.min(most), magnitude - (kept << down.min(most)))
 }
 
-/// The sum of terms that lie too far apart for the word, and its unit, as [`far_sum`](super::super::align::far_sum)
-/// computes them; sets `bad` where they are not known. Terms are cut at `grid`, which is [`NO_EXPONENT`] without one.
+/// The place of the lowest bit that fits a word with all above it, or of the lowest bit of all; 0 if all terms are zero.
+/// The mask says where some bits lie below it.
 #[inline(always)]
-fn far_sum(
-    adder: &Adding,
-    terms: &[Terms],
-    grid: Lanes,
-    (limit, reserve): (i64, u32),
-    bad: &mut Lanes,
-) -> (Lanes, Lanes) {
-    let (one, none, far) = (Lanes::all(1), Lanes::all(NO_EXPONENT), Lanes::all(i64::from(i32::MAX)));
-    let complements = (adder.rules.below == Below::OnesComplement).then(|| {
-        let (reference, counts) = signs(terms);
-        let odd = terms.iter().fold(Lanes::ZERO, |odd, term| odd - (counts & (term.negative ^ reference)));
-        (!reference, odd, grid)
-    });
-    let of_term = |term: &Terms| {
-        let down = (grid - term.lsb).max(Lanes::ZERO);
-        (term.negative, cut(term.negative, term.magnitude, down, adder.rules.below), term.lsb + down)
-    };
-    let numbers = || terms.iter().map(of_term).chain(complements);
-    let leading = |magnitude: Lanes, lsb: Lanes| (lsb + magnitude.length() - one).select(!magnitude.is_zero(), none);
-    let (mut lowest, mut highest) = (far, none);
-    for (_, magnitude, lsb) in numbers() {
+fn whole_range(parts: impl Iterator<Item = Part>, limit: i64) -> (Lanes, Lanes) {
+    let far = Lanes::all(i64::from(i32::MAX));
+    let (mut lowest, mut highest) = (far, Lanes::all(NO_EXPONENT));
+    for (_, magnitude, lsb) in parts {
         lowest = lowest.min(far.select(magnitude.is_zero(), lsb));
         highest = highest.max(leading(magnitude, lsb));
     }
-    let unit = lowest.max(highest - Lanes::all(limit - 1)) & highest.is_above(none);
-    let (mut total, mut lost, mut top) = (Lanes::ZERO, Lanes::ZERO, none);
-    for (negative, magnitude, lsb) in numbers() {
+    let some = highest.is_above(Lanes::all(NO_EXPONENT));
+    let room = highest - Lanes::all(limit - 1);
+    (lowest.max(room) & some, room.is_above(lowest) & some)
+}
+
+/// The terms cut at a unit, which is [`NO_EXPONENT`] without a grid. In one's complement, the units that the signs of the
+/// terms add or take away follow them.
+#[inline(always)]
+fn cut_parts(terms: &[Terms], unit: Lanes, below: Below) -> impl Iterator<Item = Part> + Clone + use<'_> {
+    let complements = (below == Below::OnesComplement).then(|| {
+        let (reference, counts) = signs(terms);
+        let odd = terms.iter().fold(Lanes::ZERO, |odd, term| odd - (counts & (term.negative ^ reference)));
+        (!reference, odd, unit)
+    });
+    let cut_one = move |term: &Terms| {
+        let down = (unit - term.lsb).max(Lanes::ZERO);
+        (term.negative, cut(term.negative, term.magnitude, down, below), term.lsb + down)
+    };
+    terms.iter().map(cut_one).chain(complements)
+}
+
+/// The sum of terms that lie too far apart for the word, in whole units, as [`far_sum`](super::super::align::far_sum)
+/// computes it; sets `bad` where it is not known.
+#[inline(always)]
+fn far_sum(
+    adder: &Adding,
+    parts: impl Iterator<Item = Part> + Clone,
+    unit: Lanes,
+    (limit, reserve): (i64, u32),
+    bad: &mut Lanes,
+) -> Lanes {
+    let (one, none) = (Lanes::all(1), Lanes::all(NO_EXPONENT));
+    let (mut total, mut lost, mut negative) = (Lanes::ZERO, Lanes::ZERO, Lanes::ZERO);
+    for (is_negative, magnitude, lsb) in parts.clone() {
         let (kept, rest) = split(magnitude, lsb, unit);
-        total = total + kept.negated(negative);
-        lost = lost - !rest.is_zero();
-        top = top.max(leading(rest, lsb));
+        let is_cut = !rest.is_zero();
+        total = total + kept.negated(is_negative);
+        lost = lost - is_cut;
+        negative = is_negative.select(is_cut, negative);
     }
-    // What was lost, in units as small as the word allows.
-    let smallest = top - Lanes::all(limit - 1);
-    let (mut part, mut tail) = (Lanes::ZERO, Lanes::ZERO);
-    if lost.any() {
-        for (negative, magnitude, lsb) in numbers() {
+    let mut is_exact = lost.is_zero();
+    let mut has_sign = Lanes::all(-1);
+    if lost.is_above(one).any() {
+        // What was lost, in units as small as the word allows.
+        let rest = |(_, magnitude, lsb): Part| leading(split(magnitude, lsb, unit).1, lsb);
+        let top = parts.clone().map(rest).fold(none, Lanes::max);
+        let smallest = top - Lanes::all(limit - 1);
+        let (mut part, mut tail) = (Lanes::ZERO, Lanes::ZERO);
+        for (is_negative, magnitude, lsb) in parts {
             let (_, rest) = split(magnitude, lsb, unit);
             let (kept, beyond) = split(rest, lsb, smallest);
-            part = part + kept.negated(negative);
+            part = part + kept.negated(is_negative);
             tail = tail | !beyond.is_zero();
         }
+        is_exact = part.is_zero() & !tail;
+        negative = part.is_negative();
+        has_sign = !tail | !lost.is_above(part.negated(negative));
     }
-    let is_exact = part.is_zero() & !tail;
+    // What is normalised has to be exact.
     let rounder = adder.float.filter(|_| adder.rules.normalised_fraction_bits.is_none());
     let Some(rounder) = rounder else {
         *bad = *bad | !is_exact;
-        return (total, unit);
+        return total;
     };
-    let has_sign = !tail | !lost.is_above(part.negated(part.is_negative()));
     let undecided = Lanes::all(i64::from(rounder.encoding.fraction_bits) + 3);
     let deciding = total.negated(total.is_negative()).length() - undecided;
     let is_long = !Lanes::all(i64::from(reserve)).is_above(deciding);
@@ -262,8 +296,8 @@ fn far_sum(
     let low = total & (whole - one);
     let is_between = !lost.is_above(low) & !(low + lost).is_above(whole);
     *bad = *bad | !(is_exact | has_sign & is_long & (low.is_zero() | is_between));
-    let step = Lanes::all(-1).select(part.is_negative(), one);
-    (total + (step & low.is_zero() & !is_exact), unit)
+    let step = Lanes::all(-1).select(negative, one);
+    total + (step & low.is_zero() & !is_exact)
 }
 
 /// The sum of a node's terms; sets `bad` where it may not fit a word.
@@ -276,32 +310,28 @@ pub(super) fn sum(adder: &Adding, terms: &[Terms], highest: &Highest, reserve: u
     let on_grid = of_grid.is_above(none);
     let mut far = Lanes::ZERO;
     if (!on_grid).any() {
-        let beyond = Lanes::all(i64::from(i32::MAX));
-        let (mut lowest, mut top, mut some) = (beyond, none, Lanes::ZERO);
-        for term in terms {
-            let is = !term.magnitude.is_zero();
-            lowest = lowest.min(term.lsb.select(is, beyond));
-            top = top.max(term.leading());
-            some = some | is;
-        }
-        let room = top - Lanes::all(limit - 1);
-        let whole = lowest.max(room) & some;
+        let (whole, exceeds) = whole_range(terms.iter().map(Terms::part), limit);
         unit = unit.select(on_grid, whole);
-        far = !on_grid & some & room.is_above(lowest);
+        far = exceeds & !on_grid;
     }
     let mut over = Lanes::ZERO;
     let mut total = align_all(adder, terms, unit, limit, &mut over);
     far = far | over;
-    if far.any() {
-        let mut over = Lanes::all(-1);
-        if rules.cuts_all_alike() {
-            let mask = |is: bool| Lanes::all(if is { -1 } else { 0 });
-            let (wraps, complements) = (rules.carry_bits.is_some(), rules.below == Below::OnesComplement);
-            over = mask(wraps).select(on_grid, mask(complements));
-            let grid = unit.select(on_grid, none);
-            let (sum, of_sum) = far_sum(adder, terms, grid, (limit, reserve), &mut over);
+    if far.any() && !rules.cuts_all_alike() {
+        *bad = *bad | far;
+    } else if far.any() {
+        let mask = |is: bool| Lanes::all(if is { -1 } else { 0 });
+        let (wraps, complements) = (rules.carry_bits.is_some(), rules.below == Below::OnesComplement);
+        let mut over = mask(wraps).select(on_grid, mask(complements));
+        let bits = (limit, reserve);
+        if rules.grid.is_empty() {
+            let sum = far_sum(adder, terms.iter().map(Terms::part), unit, bits, &mut over);
             total = sum.select(far, total);
-            unit = of_sum.select(far, unit);
+        } else {
+            let parts = cut_parts(terms, unit.select(on_grid, none), rules.below);
+            let (of_sum, _) = whole_range(parts.clone(), limit);
+            let sum = far_sum(adder, parts, of_sum, bits, &mut over);
+            (total, unit) = (sum.select(far, total), of_sum.select(far, unit));
         }
         *bad = *bad | over & far;
     }
