@@ -190,6 +190,16 @@ fn a_last_addition_alone_that_flushes_is_parted_from_the_others() {
 }
 
 #[test]
+fn the_additions_of_one_branch_are_parted_from_those_of_another() {
+    recovered("one-chain-of-two-flushes");
+}
+
+#[test]
+fn sums_that_are_passed_on_unrounded_are_told_from_one_rounded_sum() {
+    recovered("wide-sums-on-a-grid-above-another");
+}
+
+#[test]
 fn a_chain_in_pairs_that_begins_at_zero_is_told_from_one_whose_zeros_are_positive() {
     recovered("chain-in-pairs-from-zero");
 }

@@ -7,7 +7,7 @@ use mxprobe_models::{Basis, Origin, Output};
 
 use super::{
     candidates::{
-        directed::{alone, cancelling, far_apart, groups, halves, specials, thinned},
+        directed::{alone, cancelling, far_apart, groups, halves, near_limits, specials, thinned, whole_range},
         hypothesis::Hypothesis,
         scored::{self, Scored},
     },
@@ -100,7 +100,7 @@ impl Search<'_, '_> {
         let drawn = (DRAWN + now.hypothesis.complexity().saturating_sub(SIMPLE) / 2).min(MOST_DRAWN);
         let mut quiet = 0;
         while now.explained == self.experiments.dots.len() {
-            let over = self.experiments.rounds >= self.effort.rounds || quiet == drawn + AGAINST_RIVALS;
+            let over = self.experiments.rounds >= self.effort.rounds + self.around || quiet == drawn + AGAINST_RIVALS;
             if over || quiet >= drawn {
                 let adders = now.hypothesis.merged().adders.len();
                 now.hypothesis = simplify::simplify(&mut self.experiments, &now.hypothesis);
@@ -202,12 +202,12 @@ impl Search<'_, '_> {
     /// Draws the dots of one attack. A third are of every class, a third have few terms at every distance, and up to a
     /// third have forms that drawn dots rarely hold (see [`directed`](super::directed)). The remainder holds zeros,
     /// subnormals and the largest values in each group of products that the candidate adds first. Integer operations
-    /// get dots of every class only.
+    /// get dots of every class, and others with terms near the limits of intermediate sums.
     fn drawn(&self, hypothesis: &Hypothesis, seed: u64) -> Vec<Dot> {
         let id = self.subject().id();
         let count = experiments::fewer(self.effort.attack, self.subject().k());
         if id.is_integer() {
-            return draw(id, seed, count);
+            return [near_limits(self.subject(), seed, count / 4), draw(id, seed, count - count / 4)].concat();
         }
         let groups = groups(hypothesis);
         let ends = [alone(self.subject(), seed), far_apart(self.subject(), &groups, seed)].concat();
@@ -215,6 +215,7 @@ impl Search<'_, '_> {
         dots.extend(cancelling(self.subject(), &groups, seed, count / 12));
         dots.extend(halves(self.subject(), &hypothesis.skeleton.nodes(), seed, count / 12));
         dots.extend(specials(self.subject(), &groups, seed, count / 24));
+        dots.extend(whole_range(self.subject(), &groups, seed, count / 48));
         dots.extend(draw(id, seed, count / 4));
         dots.extend(Sparse::new(id, seed).take(count / 4));
         dots.extend(Edges::new(id, seed).with_groups(groups).take(count - dots.len()));

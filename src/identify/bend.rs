@@ -5,7 +5,8 @@ use std::{collections::HashSet, rc::Rc};
 use mxprobe_api::Error;
 
 use super::{
-    candidates::scored::{self, Scored},
+    candidates::scored::{self, Scored, spread},
+    dots::around::around,
     fitting::{climb::Domain, gathered::gathered, refine::refine, search},
     outcome::Outcome,
     run::{A_LITTLE, NEARLY_AT_FIRST, ONE_SHAPE, PAIRS, Search},
@@ -14,11 +15,16 @@ use super::{
         symmetric::{self, Apart},
     },
 };
+use crate::dots::{Dot, seed_of};
 
 /// Per cent of all dots that a candidate must explain before two of its values are changed simultaneously.
 const ALMOST: usize = 98;
 /// Of a thousand dots, how many it must explain for that to be done before any other tree is tried.
 const LACKS_LITTLE: usize = 985;
+
+/// The most dots left unexplained around which others are asked, and how many around each.
+const AROUND: usize = 40;
+const EACH: usize = 32;
 
 /// Trees read from exchanges of products that are also tried with few adders.
 const TIED: usize = 4;
@@ -129,10 +135,7 @@ impl Search<'_, '_> {
         }
         let best = tried.iter().max_by_key(|scored| scored.explained).cloned();
         let Some(best) = best.filter(|best| best.explained * 1_000 >= all * LACKS_LITTLE) else { return Ok(None) };
-        let stage = self.experiments.at_most(ONE_SHAPE);
-        let scored = refine(&mut self.experiments, vec![best], 1, PAIRS);
-        self.experiments.back_to(stage);
-        self.settle(scored, tried)
+        self.bend_around(best, tried)
     }
 
     /// Changes two values simultaneously of the candidate that explains the most dots, unless that was done before.
@@ -144,7 +147,54 @@ impl Search<'_, '_> {
         if !self.bent.insert((best.hypothesis.skeleton.text(self.subject().k()), adders)) {
             return Ok(None);
         }
+        self.bend_around(best, tried)
+    }
+
+    /// Changes two values simultaneously of a candidate after dots around those that it leaves unexplained have been
+    /// asked. It is the likeliest one, so this takes its share of the budget even if the stage has ended.
+    fn bend_around(&mut self, best: Scored, tried: &mut Vec<Scored>) -> Result<Option<Outcome>, Error> {
+        self.ask_around(&best)?;
+        let end = self.experiments.whole_stage();
+        self.experiments.at_most(ONE_SHAPE);
         let scored = refine(&mut self.experiments, vec![best], 1, PAIRS);
+        self.experiments.back_to(end);
         self.settle(scored, tried)
+    }
+
+    /// Changes the values of a candidate again after dots around those that it leaves unexplained have been asked, if it
+    /// explains nearly every dot.
+    pub(super) fn refined_around(&mut self, scored: Option<Scored>) -> Result<Option<Scored>, Error> {
+        let all = self.experiments.dots.len();
+        let is_near = |scored: &Scored| scored.explained < all && scored.explained * 100 >= all * ALMOST;
+        let Some(near) = scored.clone().filter(is_near) else { return Ok(scored) };
+        // Payloads of NaN are fitted by themselves.
+        let wrong = scored::unexplained(&mut self.experiments, &near.hypothesis);
+        if self.only_nan(&near, &wrong)? {
+            return Ok(scored);
+        }
+        self.ask_around(&near)?;
+        let stage = self.experiments.at_most(ONE_SHAPE);
+        let scored = refine(&mut self.experiments, vec![near], 1, 0);
+        self.experiments.back_to(stage);
+        Ok(scored)
+    }
+
+    /// Asks dots around those that a candidate leaves unexplained and keeps them. A few dots hardly weigh against the
+    /// many from which its wrong values follow.
+    fn ask_around(&mut self, best: &Scored) -> Result<(), Error> {
+        let wrong = scored::unexplained(&mut self.experiments, &best.hypothesis);
+        let some: Vec<&Dot> = spread(&wrong, AROUND).into_iter().map(|at| &self.experiments.dots[at]).collect();
+        let seed = seed_of(self.effort.seed, 200 + self.experiments.rounds as u64);
+        let dots = around(self.subject().id(), &some, EACH, seed);
+        if dots.is_empty() {
+            return Ok(());
+        }
+        let answers = self.experiments.only_ask(&dots)?;
+        self.tested += dots.len();
+        self.around += 1;
+        self.experiments.keep(dots, answers);
+        let now = scored::unexplained(&mut self.experiments, &best.hypothesis).len();
+        (self.progress)(&format!("  around {} dots left: {} more differ", wrong.len(), now - wrong.len()));
+        Ok(())
     }
 }

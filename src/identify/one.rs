@@ -36,6 +36,7 @@ pub fn identify(
         tested: 0,
         counterexamples: Vec::new(),
         pairs: 0,
+        around: 0,
         bent: HashSet::new(),
     };
     search.run()

@@ -35,7 +35,7 @@ impl Default for Effort {
             first: 3_000,
             attack: 50_000,
             rounds: 24,
-            terms: 1_700_000_000,
+            terms: 5_200_000_000,
             time: Duration::from_secs(120),
             nan: NanBits::Bits,
         }

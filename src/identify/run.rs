@@ -89,6 +89,8 @@ pub(super) struct Search<'a, 's> {
     /// How often two values may be changed simultaneously after an attack finds a counterexample. Zero until every tree
     /// has been tried.
     pub(super) pairs: usize,
+    /// Rounds of dots around those that a candidate left unexplained.
+    pub(super) around: usize,
     /// Trees and adders of which two values have been changed simultaneously.
     pub(super) bent: HashSet<(String, String)>,
 }
@@ -336,6 +338,7 @@ impl Search<'_, '_> {
         let stage = self.experiments.at_most(if later { A_LITTLE } else { ONE_SHAPE });
         let scored = refine(&mut self.experiments, vec![scored], 1, 0);
         self.experiments.back_to(stage);
+        let scored = self.refined_around(scored)?;
         Ok((told.progress, self.settle(scored, tried)?))
     }
 

@@ -307,6 +307,25 @@ pub(super) fn named() -> Vec<Made> {
             "s(12..16, fold(c, 0..12/4, t(all, acc)))",
             &[("s", &of(&plain, "subnormals = \"flush-after-rounding\"")), ("t", &plain)],
         ),
+        Made::new(
+            "one-chain-of-two-flushes",
+            &f64_of(16),
+            "s(fold(none, 0..8/2, s(all, acc)), c, fold(none, 8..16/2, t(all, acc)))",
+            &[
+                ("s", &f64_rule("rounding = \"nearest-even\"")),
+                ("t", &f64_rule("rounding = \"nearest-even\"\nsubnormals = \"flush-before-rounding\"")),
+            ],
+        ),
+        // With c cut by eight bits, one rounded addition explains nearly all that this unit computes.
+        Made::new(
+            "wide-sums-on-a-grid-above-another",
+            &f16_of(24),
+            "fold(c, all/24, s(w(0..12), w(12..24), acc))",
+            &[
+                ("s", &of(&cut(20, "truncate", "toward-zero"), "exponent = \"leading\"")),
+                ("w", &wide("fraction_bits = 28\nexponent = \"leading\"\nbelow = \"truncate\"")),
+            ],
+        ),
         // bf16 as oneDNN and torch compute it on a CPU without instructions for it.
         Made::new(
             "chain-in-pairs-from-zero",

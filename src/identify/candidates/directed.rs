@@ -1,6 +1,6 @@
 //! Dots of special forms, each made for something that drawn dots are unlikely to hold.
 
-use mxprobe_api::{FloatEncoding, Format};
+use mxprobe_api::{Encoding, FloatEncoding, Format};
 
 use super::hypothesis::Hypothesis;
 use crate::{
@@ -244,4 +244,143 @@ pub(in crate::identify) fn specials(subject: &Subject<'_>, groups: &[Vec<usize>]
         Some(dot)
     };
     (0..count).filter_map(|_| dot(&mut random)).collect()
+}
+
+/// Makes at most `count` dots of two terms that cancel, the largest ones as often as any others, and of the smallest
+/// products and zeros, of either sign, everywhere else. Sums over the whole range of exponents show what an addition
+/// loses of a result that another one left far below it.
+pub(in crate::identify) fn whole_range(
+    subject: &Subject<'_>,
+    groups: &[Vec<usize>],
+    seed: u64,
+    count: usize,
+) -> Vec<Dot> {
+    let mut random = Random(seed_of(seed, 15));
+    let id = subject.id();
+    let all: Vec<usize> = (0..subject.k()).collect();
+    let groups: Vec<&Vec<usize>> = groups.iter().filter(|group| group.len() > 1).chain([&all]).collect();
+    let signed = |random: &mut Random, format: Format, bits: u64| {
+        if random.flip() { bits ^ format.negative_zero().unwrap_or(0) } else { bits }
+    };
+    let smallest = |format: Format| format.as_float().map_or(0, |float| 1 << float.unread_bits);
+    let dot = |random: &mut Random| {
+        let mut dot = subject.zeros();
+        for at in 0..dot.a.len() {
+            let (of_a, of_b) = match random.below(4) {
+                0 => (0, id.b.largest(false)),
+                1 => (smallest(id.a), 0),
+                _ => (smallest(id.a), smallest(id.b)),
+            };
+            (dot.a[at], dot.b[at]) = (signed(random, id.a, of_a), signed(random, id.b, of_b));
+        }
+        dot.c = match random.below(4) {
+            0 => signed(random, id.c, smallest(id.c)),
+            1 => signed(random, id.c, 0),
+            2 => {
+                let shift = random.below(id.c.fraction_bits().max(1) as usize);
+                signed(random, id.c, smallest(id.c) << shift)
+            }
+            _ => 0,
+        };
+        let group = groups[random.below(groups.len())];
+        let one = group[random.below(group.len())];
+        let other = group[random.below(group.len())];
+        let (of_a, of_b) =
+            if random.flip() { (id.a.largest(false), id.b.largest(false)) } else { (id.a.one(), id.b.largest(false)) };
+        let negative_zero = id.a.negative_zero()?;
+        (dot.a[one], dot.b[one]) = (of_a, of_b);
+        (dot.a[other], dot.b[other]) = (of_a ^ negative_zero, of_b);
+        (one != other).then_some(dot)
+    };
+    (0..count).filter_map(|_| dot(&mut random)).collect()
+}
+
+/// Makes `count` dots of integers in which a few products and c are of nearly the same size, of either sign, about any
+/// power of two. An intermediate sum that saturates or wraps shows only if a later term brings it back into its range,
+/// which random integers hardly ever do.
+pub(in crate::identify) fn near_limits(subject: &Subject<'_>, seed: u64, count: usize) -> Vec<Dot> {
+    let mut random = Random(seed_of(seed, 16));
+    let id = subject.id();
+    // A value of at most so many bits, near a power of two.
+    let value = |random: &mut Random, format: Format, exponent: u32| {
+        let Encoding::Integer { bits, signed } = format.encoding() else { return 0 };
+        let exponent = exponent.min(bits - 1 - u32::from(signed));
+        let about = (1i64 << exponent) + i64::from(random.between(-2, 2));
+        let limited = about.clamp(0, (1i64 << (bits - u32::from(signed))) - 1);
+        (if signed && random.flip() { -limited } else { limited }).cast_unsigned() & format.mask()
+    };
+    let of_product = id.a.bits() + id.b.bits() - 2;
+    let dot = |random: &mut Random| {
+        let mut dot = subject.zeros();
+        let k = subject.k();
+        let about = random.below(of_product as usize + 1);
+        let first = random.below(k);
+        for at in 0..1 + random.below(k.min(4)) {
+            let place = if random.flip() { (first + at) % k } else { random.below(k) };
+            let exponent = (about + random.below(3)).saturating_sub(1);
+            let of_a = random.below(exponent.min(id.a.bits() as usize) + 1);
+            dot.a[place] = value(random, id.a, u32::try_from(of_a).unwrap_or(0));
+            dot.b[place] = value(random, id.b, u32::try_from(exponent - of_a).unwrap_or(0));
+        }
+        if random.flip() {
+            let exponent = about + random.below(3);
+            dot.c = value(random, id.c, u32::try_from(exponent).unwrap_or(0));
+        }
+        dot
+    };
+    (0..count).map(|_| dot(&mut random)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use mxprobe_api::OperationId;
+    use mxprobe_sim::ModelDevice;
+
+    use super::*;
+
+    #[test]
+    fn terms_over_the_whole_range_hold_two_that_cancel_and_the_smallest() {
+        let model = mxprobe_models::shipped().iter().find(|model| model.name == "h100").unwrap();
+        let device = ModelDevice::new(model.clone());
+        let id: OperationId = "mma.m16n8k16.f32.f16.f16.f32".parse().unwrap();
+        let operation = &mxprobe_api::Device::operations(&device)[&id];
+        let subject = Subject::new(&device, operation);
+        let dots = whole_range(&subject, &[vec![0, 1, 2, 3], vec![4]], 1, 600);
+        assert!(dots.len() > 400, "{}", dots.len());
+        let product = |dot: &Dot, k: usize| id.a.to_f64(dot.a[k]) * id.b.to_f64(dot.b[k]);
+        for dot in &dots {
+            let large: Vec<usize> = (0..16).filter(|k| product(dot, *k).abs() > 1.0).collect();
+            assert!(large.len() == 2 && (product(dot, large[0]) + product(dot, large[1])).abs() < 0.5, "{dot:?}");
+            let others = (0..16).filter(|k| !large.contains(k));
+            assert!(others.clone().all(|k| [0.0, (-48f64).exp2()].contains(&product(dot, k).abs())), "{dot:?}");
+        }
+        let of_the_largest = |dot: &&Dot| (0..16).any(|k| product(dot, k) > 65_504.0 * 65_503.0);
+        let count = dots.iter().filter(of_the_largest).count();
+        assert!(count > 100 && count < dots.len() - 100, "{count}");
+    }
+
+    #[test]
+    fn integers_near_limits_overflow_an_intermediate_sum_and_come_back() {
+        let id: OperationId = "dot.m4n4k8.s32.s16.s16.s32".parse().unwrap();
+        let text = "schema = \"mxprobe-model/1\"\nname = \"made-up\"\ntitle = \"made up\"\nvendor = \"nobody\"\n\
+                    fingerprint = \"1\"\n[sources]\n\"x\" = \"a test\"\n[adder.s]\noutput = \"s32\"\noverflow = \"wrap\"\nbasis = \"assumed\"\nsource = \"x\"\n\
+                    [[unit]]\ntree = \"s(all, c)\"\noperations = [\"dot.m4n4k8.s32.s16.s16.s32\"]\nbasis = \"assumed\"\n\
+                    source = \"x\"\n";
+        let device = ModelDevice::new(mxprobe_models::Model::parse("made-up", text, None).unwrap());
+        let operation = &mxprobe_api::Device::operations(&device)[&id];
+        let subject = Subject::new(&device, operation);
+        let value = |bits: u64| i64::from(u16::try_from(bits).unwrap().cast_signed());
+        let comes_back = |dot: &&Dot| {
+            let mut sums = dot.a.iter().zip(&dot.b).scan(0, |sum, (a, b)| {
+                *sum += value(*a) * value(*b);
+                Some(*sum)
+            });
+            let overflows = sums.by_ref().any(|sum| i16::try_from(sum).is_err());
+            overflows && sums.last().is_some_and(|sum| i16::try_from(sum).is_ok())
+        };
+        let dots = near_limits(&subject, 1, 10_000);
+        let (near, any) = (&dots, crate::dots::draw(&id, 1, 10_000));
+        let count = |dots: &[Dot]| dots.iter().filter(comes_back).count();
+        assert!(count(near) > 100 && count(near) > 20 * count(&any), "{} {}", count(near), count(&any));
+    }
 }

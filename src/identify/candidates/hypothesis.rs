@@ -89,12 +89,24 @@ impl Hypothesis {
         Self { skeleton: Rc::new(Skeleton { expression, plan, names, roles }), adders, flush: self.flush }
     }
 
+    /// Returns the number of additions, those on a grid of more bits than a word of 64 bits takes counted `OFTEN` times:
+    /// they cut terms one by one.
+    pub(in crate::identify) fn additions(&self) -> usize {
+        let is_wide = |adder: &Adder| adder.grid.iter().any(|rule| rule.fraction_bits > FITS_A_WORD);
+        let cost = |adder: usize| if is_wide(&self.adders[adder]) { OFTEN } else { 1 };
+        self.skeleton.plan.nodes.iter().map(|node| cost(node.adder)).sum()
+    }
+
     /// Returns how many values differ from the simplest ones. Of two models that agree, the simpler is taken.
     pub(in crate::identify) fn complexity(&self) -> usize {
         let flush = [self.flush.a, self.flush.b, self.flush.c, self.flush.to_positive];
         self.adders.iter().map(Adder::complexity).sum::<usize>() + flush.iter().filter(|flag| **flag).count()
     }
 }
+
+/// The most bits of a grid on which sums fit a word of 64 bits, and how many additions one on a wider grid counts for.
+const FITS_A_WORD: i32 = 56;
+const OFTEN: usize = 3;
 
 /// The formats that intermediate results may have.
 pub(in crate::identify) const ON_THE_WAY: [Format; 5] =

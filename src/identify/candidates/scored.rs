@@ -37,7 +37,7 @@ pub(in crate::identify) fn explained(
         wrong <= allowed
     });
     experiments.answers = answers;
-    experiments.spend(right + wrong, exact);
+    experiments.spend(hypothesis.additions(), right + wrong, exact);
     (wrong <= allowed).then_some(right)
 }
 
@@ -72,7 +72,7 @@ pub(in crate::identify) fn unexplained_of(
         true
     });
     experiments.answers = answers;
-    experiments.spend(which.len(), exact);
+    experiments.spend(hypothesis.additions(), which.len(), exact);
     wrong
 }
 

@@ -69,9 +69,10 @@ fn subnormal(id: &OperationId, dot: &Dot) -> Operands {
     Operands { a: any(id.a, &dot.a), b: any(id.b, &dot.b), c: any(id.c, &[dot.c]) }
 }
 
-/// Cost of making a candidate, in terms, and what a dot that takes the exact evaluator costs in addition, in usual
-/// dots.
-const PER_CANDIDATE: u64 = 100;
+/// What candidates cost, in terms that they add: making one, each addition of a dot besides its terms, and a dot that
+/// takes the exact evaluator, in usual dots. A term takes some 4 ns.
+const PER_CANDIDATE: u64 = 400;
+const PER_ADDITION: u64 = 4;
 const EXACT: u64 = 30;
 /// How many terms one of f64 counts for, and how many of integers count for one.
 const WIDE: u64 = 2;
@@ -131,12 +132,19 @@ impl<'a, 's> Experiments<'a, 's> {
         self.stage = stage;
     }
 
-    /// Records that a candidate was evaluated on `dots` dots, `exact` of which took the exact evaluator.
-    pub(in crate::identify) fn spend(&mut self, dots: usize, exact: usize) {
+    /// Records that a candidate with this many additions was evaluated on `dots` dots, `exact` of which took the exact
+    /// evaluator.
+    pub(in crate::identify) fn spend(&mut self, additions: usize, dots: usize, exact: usize) {
         let id = self.subject.id();
-        let terms = (self.subject.k() as u64 + 4) * if id.d.bits() > 32 { WIDE } else { 1 };
-        let terms = PER_CANDIDATE + (dots as u64 + EXACT * exact as u64) * terms;
-        self.spent += if id.is_integer() { terms / INTEGERS } else { terms };
+        let of_a_dot = self.subject.k() as u64 + PER_ADDITION * additions as u64;
+        let terms = PER_CANDIDATE + (dots as u64 + EXACT * exact as u64) * of_a_dot;
+        self.spent += if id.is_integer() {
+            terms / INTEGERS
+        } else if id.d.bits() > 32 {
+            terms * WIDE
+        } else {
+            terms
+        };
     }
 
     /// Asks one round of dots without keeping them.

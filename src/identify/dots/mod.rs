@@ -1,5 +1,6 @@
 //! Dots to ask an operation, and its answers.
 
+pub(in crate::identify) mod around;
 pub(in crate::identify) mod blocks;
 pub(in crate::identify) mod experiments;
 pub(in crate::identify) mod moderate;

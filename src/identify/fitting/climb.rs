@@ -17,7 +17,7 @@ use crate::identify::{
 /// tried. There are fewer if dots are long: `TRIED_TERMS` limits their terms.
 const TRIED_FIRST: usize = 10;
 pub(in crate::identify) const TRIED_WRONG: usize = 160;
-const TRIED_RIGHT: usize = 240;
+pub(in crate::identify) const TRIED_RIGHT: usize = 240;
 const TRIED_TERMS: usize = 4_800;
 
 /// Maximum number of steps of one climb, and of consecutive steps that explain less than one in `CRAWL` of the dots
@@ -291,17 +291,7 @@ fn rebuilt(experiments: &mut Experiments<'_, '_>, now: &Scored, trial: &Trial, d
         if domain.adder.is_some_and(|own| own != class) || now.hypothesis.adders[class].grid.is_empty() {
             continue;
         }
-        let mut found: Vec<Scored> = Vec::new();
-        for adder in plain_grids(&now.hypothesis.adders[class]) {
-            let mut hypothesis = now.hypothesis.clone();
-            hypothesis.adders[class] = adder;
-            let allowed = found.get(REBUILT - 1).map_or(dots.len(), |worst| dots.len() - worst.explained);
-            if let Some(explained) = explained(experiments, &hypothesis, &dots, allowed) {
-                found.push(Scored { hypothesis, explained });
-                found.sort_by_key(|scored| std::cmp::Reverse(scored.explained));
-                found.truncate(REBUILT);
-            }
-        }
+        let found = on_plain_grids(experiments, &now.hypothesis, class, &dots);
         for scored in found {
             if experiments.is_late() {
                 break;
@@ -316,6 +306,31 @@ fn rebuilt(experiments: &mut Experiments<'_, '_>, now: &Scored, trial: &Trial, d
         }
     }
     best
+}
+
+/// Returns the candidates with a grid of one rule for this adder, with c cut or not, that explain the most of these dots,
+/// best first.
+pub(super) fn on_plain_grids(
+    experiments: &mut Experiments<'_, '_>,
+    hypothesis: &Hypothesis,
+    class: usize,
+    dots: &[usize],
+) -> Vec<Scored> {
+    let mut found: Vec<Scored> = Vec::new();
+    for adder in plain_grids(&hypothesis.adders[class]) {
+        if experiments.is_late() {
+            break;
+        }
+        let mut hypothesis = hypothesis.clone();
+        hypothesis.adders[class] = adder;
+        let allowed = found.get(REBUILT - 1).map_or(dots.len(), |worst| dots.len() - worst.explained);
+        if let Some(explained) = explained(experiments, &hypothesis, dots, allowed) {
+            found.push(Scored { hypothesis, explained });
+            found.sort_by_key(|scored| std::cmp::Reverse(scored.explained));
+            found.truncate(REBUILT);
+        }
+    }
+    found
 }
 
 /// Maximum number of candidates that are compared on all dots; more of them if at most `FEW` dots are unexplained.

@@ -1,7 +1,9 @@
 //! The refinement of candidates: values, additions and trees changed until every dot is explained.
 
+use mxprobe_models::{Flush, Output};
+
 use super::{
-    climb::{Domain, TRIED_WRONG, climb, climb_together},
+    climb::{Domain, TRIED_RIGHT, TRIED_WRONG, climb, climb_together, on_plain_grids},
     gathered::gathered,
     search::{FIRST, SECOND, TELLING, fraction_bits, sweep_class},
     wrapped::wrapped,
@@ -10,6 +12,7 @@ use crate::identify::{
     candidates::{
         flattened::flattened,
         hypothesis::{Hypothesis, ON_THE_WAY},
+        moves::hand_on,
         scored::{Scored, explained, half_of_each, spread, unexplained, unexplained_of},
     },
     dots::experiments::Experiments,
@@ -105,6 +108,32 @@ fn made_anew(
     Some(climb(experiments, best, 0, &domain))
 }
 
+/// Dots on which grids are compared.
+const COMPARED: usize = 400;
+
+/// Passes the sums of an adder (`own`) on unrounded, and gives the adder that takes them the grid of one rule that then
+/// explains the most. One addition that rounds all its terms alike can imitate both. Returns the best candidate after
+/// further changes.
+fn passed_on(
+    experiments: &mut Experiments<'_, '_>,
+    hypothesis: &Hypothesis,
+    (by, own): (usize, usize),
+    wrong: &[usize],
+    domain: &Domain,
+) -> Option<Scored> {
+    if !matches!(hypothesis.adders[own].output, Output::Float { .. }) || experiments.subject.id().is_integer() {
+        return None;
+    }
+    let mut changed = hypothesis.clone();
+    hand_on(&mut changed.adders[own]);
+    let right = without(&domain.dots, wrong);
+    let some = half_of_each(wrong, &right, COMPARED);
+    let best = on_plain_grids(experiments, &changed, by, &some).into_iter().next()?;
+    let before = right.len().min(COMPARED / 2);
+    let is_better = (best.explained.saturating_sub(before)) * 4 > some.len() - before;
+    is_better.then(|| climb(experiments, best, 0, domain))
+}
+
 /// Gives single additions, or all of the lower levels, an adder of their own if the shared one leaves dots about them
 /// unexplained and that explains more.
 fn parted(experiments: &mut Experiments<'_, '_>, mut now: Scored, domain: &Domain) -> Scored {
@@ -127,24 +156,40 @@ fn parted(experiments: &mut Experiments<'_, '_>, mut now: Scored, domain: &Domai
         // The addition that gives d is the likeliest to differ.
         nodes.sort_by_key(|node| (*node != 0, std::cmp::Reverse(counts[*node])));
         let mut best: Option<Scored> = None;
+        let mut levels = by_level(&now.hypothesis);
+        let right = spread(&without(&domain.dots, &wrong), TRIED_RIGHT);
+        let busy = |some: Vec<usize>| some.into_iter().map(|at| untied.busy(&experiments.dots[at])).collect();
+        let busy: [Vec<u128>; 2] = [busy(spread(&wrong, TRIED_WRONG)), busy(right)];
+        levels.sort_by_key(|nodes| std::cmp::Reverse(concerned(nodes, &busy)));
         let singles = nodes.into_iter().map(|node| vec![node]).take(PARTED_TRIED);
-        for nodes in by_level(&now.hypothesis).into_iter().chain(singles) {
+        for nodes in levels.into_iter().chain(singles) {
+            // The levels come first, and one of them that explains most of what is left is taken.
+            let most = best.as_ref().map_or(0, |best: &Scored| best.explained - now.explained);
+            if nodes.len() == 1 && most * 4 > wrong.len() * 3 {
+                break;
+            }
             let hypothesis = now.hypothesis.parted(&nodes);
             let own = hypothesis.adders.len() - 1;
             // The copy may be right for these additions and wrong for the others, so the shared adder is changed too.
             let before = now.hypothesis.skeleton.expression.adders_by_addition()[nodes[0]];
-            for adder in [own, before].into_iter().take(if nodes[0] == 0 || nodes.len() > 1 { 2 } else { 1 }) {
+            let copies = [own, before].into_iter().take(if nodes[0] == 0 || nodes.len() > 1 { 2 } else { 1 });
+            // A c that is read as zero can imitate an addition that flushes d.
+            let unflushed = Hypothesis { flush: Flush::default(), ..hypothesis.clone() };
+            let reads_all = (nodes[0] == 0 && unflushed.flush != hypothesis.flush).then_some((own, unflushed));
+            for (adder, hypothesis) in copies.map(|adder| (adder, hypothesis.clone())).chain(reads_all) {
                 let domain = Domain::of_adder(adder, domain.dots.clone());
-                let from = Scored { hypothesis: hypothesis.clone(), explained: now.explained };
-                let found = climb(experiments, from, 0, &domain);
+                let found = climb(experiments, Scored { hypothesis, explained: now.explained }, 0, &domain);
                 if found.explained > best.as_ref().map_or(now.explained, |best| best.explained) {
                     best = Some(found);
                 }
             }
-            if let Some(anew) = made_anew(experiments, &hypothesis, (&nodes, own), &wrong, domain)
-                && anew.explained > best.as_ref().map_or(now.explained, |best| best.explained)
-            {
-                best = Some(anew);
+            let anew = made_anew(experiments, &hypothesis, (&nodes, own), &wrong, domain);
+            let passed_on =
+                if nodes.len() > 1 { passed_on(experiments, &hypothesis, (before, own), &wrong, domain) } else { None };
+            for found in anew.into_iter().chain(passed_on) {
+                if found.explained > best.as_ref().map_or(now.explained, |best| best.explained) {
+                    best = Some(found);
+                }
             }
             if best.as_ref().is_some_and(|best| best.explained == domain.dots.len()) {
                 break;
@@ -156,18 +201,36 @@ fn parted(experiments: &mut Experiments<'_, '_>, mut now: Scored, domain: &Domai
     now
 }
 
-/// Returns the additions that c does not pass through, and those that take products alone, of each adder that has several
-/// of them and others.
+/// Returns how many more of a thousand unexplained dots than of a thousand explained ones some of these additions add two
+/// terms in. The arrays hold the additions that do so of either.
+fn concerned(nodes: &[usize], [wrong, right]: &[Vec<u128>; 2]) -> i64 {
+    let which = nodes.iter().fold(0u128, |bits, node| bits | 1 << (*node).min(127));
+    let share = |of: &[u128]| of.iter().filter(|busy| *busy & which != 0).count() * 1_000 / of.len().max(1);
+    i64::try_from(share(wrong)).unwrap_or(0) - i64::try_from(share(right)).unwrap_or(0)
+}
+
+/// Returns the dots `all` without those that are `wrong`. Both are in ascending order.
+fn without(all: &[usize], wrong: &[usize]) -> Vec<usize> {
+    all.iter().copied().filter(|at| wrong.binary_search(at).is_err()).collect()
+}
+
+/// Returns the additions that c does not pass through, those that take products alone, and those of each argument of
+/// the addition that gives d, of each adder that has several of them and others.
 fn by_level(hypothesis: &Hypothesis) -> Vec<Vec<usize>> {
     let expression = &hypothesis.skeleton.expression;
     let of = expression.adders_by_addition();
+    let branches = expression.branches();
+    let arguments = branches.iter().flatten().max().map_or(0, |last| last + 1);
+    let branches = (0..arguments).map(|argument| branches.iter().map(|of| *of == Some(argument)).collect());
+    let levels = [expression.additions_without_c(), expression.additions_of_products()];
     let mut found: Vec<Vec<usize>> = Vec::new();
-    for is_lower in [expression.additions_without_c(), expression.additions_of_products()] {
+    for is_one in levels.into_iter().chain(branches) {
+        let is_one: Vec<bool> = is_one;
         for adder in 0..hypothesis.adders.len() {
             let own: Vec<usize> = (0..of.len()).filter(|node| of[*node] == adder).collect();
-            let lower: Vec<usize> = own.iter().copied().filter(|node| is_lower[*node]).collect();
-            if lower.len() > 1 && lower.len() < own.len() && !found.contains(&lower) {
-                found.push(lower);
+            let some: Vec<usize> = own.iter().copied().filter(|node| is_one[*node]).collect();
+            if some.len() > 1 && some.len() < own.len() && !found.contains(&some) {
+                found.push(some);
             }
         }
     }

@@ -227,6 +227,24 @@ impl Expression {
         })
     }
 
+    /// Returns, in the same order, which argument of the addition that gives d each addition belongs to; `None` for that
+    /// addition itself.
+    pub(in crate::identify) fn branches(&self) -> Vec<Option<usize>> {
+        let mut found = Vec::new();
+        let mut level = vec![(None, self)];
+        while !level.is_empty() {
+            let mut next = Vec::new();
+            for (branch, expression) in level {
+                if let Self::Add(_, arguments) = expression {
+                    found.push(branch);
+                    next.extend(arguments.iter().enumerate().map(|(at, argument)| (branch.or(Some(at)), argument)));
+                }
+            }
+            level = next;
+        }
+        found
+    }
+
     /// Returns something of each addition, given its adder and itself.
     fn of_additions<T>(&self, of: impl Fn(usize, &Self) -> T) -> Vec<T> {
         let mut found = Vec::new();
