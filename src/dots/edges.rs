@@ -192,11 +192,11 @@ impl Iterator for Edges<'_> {
 }
 
 fn sign(format: Format) -> u64 {
-    let is_signed = format.as_float().is_some_and(FloatEncoding::is_signed) && format.negative_zero().is_some();
-    if is_signed { 1 << (format.bits() - 1) } else { 0 }
+    format.negative_zero().unwrap_or(0)
 }
 
-fn signed(random: &mut Random, format: Format, bits: u64) -> u64 {
+/// Returns these bits with the sign that was drawn, if the format has a sign.
+pub(crate) fn signed(random: &mut Random, format: Format, bits: u64) -> u64 {
     if random.flip() { bits ^ sign(format) } else { bits }
 }
 

@@ -9,7 +9,7 @@ mod simplest;
 mod sparse;
 
 pub use draw::{Draw, draw, seed_of};
-pub(crate) use edges::Edges;
+pub(crate) use edges::{Edges, signed};
 pub use mxprobe_dots::{CLASSES, Dot, Maker, Random, pack, pack_from};
 pub use simplest::{cost, simplest};
 pub(crate) use sparse::Sparse;

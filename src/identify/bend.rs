@@ -153,7 +153,8 @@ impl Search<'_, '_> {
     /// Changes two values simultaneously of a candidate after dots around those that it leaves unexplained have been
     /// asked. It is the likeliest one, so this takes its share of the budget even if the stage has ended.
     fn bend_around(&mut self, best: Scored, tried: &mut Vec<Scored>) -> Result<Option<Outcome>, Error> {
-        self.ask_around(&best)?;
+        let wrong = scored::unexplained(&mut self.experiments, &best.hypothesis);
+        self.ask_around(&best, &wrong)?;
         let end = self.experiments.whole_stage();
         self.experiments.at_most(ONE_SHAPE);
         let scored = refine(&mut self.experiments, vec![best], 1, PAIRS);
@@ -172,18 +173,17 @@ impl Search<'_, '_> {
         if self.only_nan(&near, &wrong)? {
             return Ok(scored);
         }
-        self.ask_around(&near)?;
+        self.ask_around(&near, &wrong)?;
         let stage = self.experiments.at_most(ONE_SHAPE);
         let scored = refine(&mut self.experiments, vec![near], 1, 0);
         self.experiments.back_to(stage);
         Ok(scored)
     }
 
-    /// Asks dots around those that a candidate leaves unexplained and keeps them. A few dots hardly weigh against the
-    /// many from which its wrong values follow.
-    fn ask_around(&mut self, best: &Scored) -> Result<(), Error> {
-        let wrong = scored::unexplained(&mut self.experiments, &best.hypothesis);
-        let some: Vec<&Dot> = spread(&wrong, AROUND).into_iter().map(|at| &self.experiments.dots[at]).collect();
+    /// Asks dots around those that a candidate leaves unexplained (`wrong`) and keeps them. A few dots hardly weigh
+    /// against the many from which its wrong values follow.
+    fn ask_around(&mut self, best: &Scored, wrong: &[usize]) -> Result<(), Error> {
+        let some: Vec<&Dot> = spread(wrong, AROUND).into_iter().map(|at| &self.experiments.dots[at]).collect();
         let seed = seed_of(self.effort.seed, 200 + self.experiments.rounds as u64);
         let dots = around(self.subject().id(), &some, EACH, seed);
         if dots.is_empty() {
@@ -192,9 +192,9 @@ impl Search<'_, '_> {
         let answers = self.experiments.only_ask(&dots)?;
         self.tested += dots.len();
         self.around += 1;
+        let more = self.compare(&best.hypothesis, &dots, &answers)?.len();
+        (self.progress)(&format!("  around {} dots left: {more} more differ", wrong.len()));
         self.experiments.keep(dots, answers);
-        let now = scored::unexplained(&mut self.experiments, &best.hypothesis).len();
-        (self.progress)(&format!("  around {} dots left: {} more differ", wrong.len(), now - wrong.len()));
         Ok(())
     }
 }

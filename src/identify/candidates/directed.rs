@@ -4,7 +4,7 @@ use mxprobe_api::{Encoding, FloatEncoding, Format};
 
 use super::hypothesis::Hypothesis;
 use crate::{
-    dots::{Dot, Random, seed_of},
+    dots::{Dot, Random, seed_of, signed},
     identify::tree::expression::Node,
     probes::{Leaf, Number, Subject},
 };
@@ -259,9 +259,6 @@ pub(in crate::identify) fn whole_range(
     let id = subject.id();
     let all: Vec<usize> = (0..subject.k()).collect();
     let groups: Vec<&Vec<usize>> = groups.iter().filter(|group| group.len() > 1).chain([&all]).collect();
-    let signed = |random: &mut Random, format: Format, bits: u64| {
-        if random.flip() { bits ^ format.negative_zero().unwrap_or(0) } else { bits }
-    };
     let smallest = |format: Format| format.as_float().map_or(0, |float| 1 << float.unread_bits);
     let dot = |random: &mut Random| {
         let mut dot = subject.zeros();
@@ -301,12 +298,12 @@ pub(in crate::identify) fn whole_range(
 pub(in crate::identify) fn near_limits(subject: &Subject<'_>, seed: u64, count: usize) -> Vec<Dot> {
     let mut random = Random(seed_of(seed, 16));
     let id = subject.id();
-    // A value of at most so many bits, near a power of two.
-    let value = |random: &mut Random, format: Format, exponent: u32| {
+    // A value near this power of two, or near the largest that the format has, of either sign.
+    let value = |random: &mut Random, format: Format, exponent: usize| {
         let Encoding::Integer { bits, signed } = format.encoding() else { return 0 };
-        let exponent = exponent.min(bits - 1 - u32::from(signed));
-        let about = (1i64 << exponent) + i64::from(random.between(-2, 2));
-        let limited = about.clamp(0, (1i64 << (bits - u32::from(signed))) - 1);
+        let magnitude_bits = bits - u32::from(signed);
+        let about = (1i64 << exponent.min(magnitude_bits as usize - 1)) + i64::from(random.between(-2, 2));
+        let limited = about.clamp(0, (1i64 << magnitude_bits) - 1);
         (if signed && random.flip() { -limited } else { limited }).cast_unsigned() & format.mask()
     };
     let of_product = id.a.bits() + id.b.bits() - 2;
@@ -319,12 +316,12 @@ pub(in crate::identify) fn near_limits(subject: &Subject<'_>, seed: u64, count: 
             let place = if random.flip() { (first + at) % k } else { random.below(k) };
             let exponent = (about + random.below(3)).saturating_sub(1);
             let of_a = random.below(exponent.min(id.a.bits() as usize) + 1);
-            dot.a[place] = value(random, id.a, u32::try_from(of_a).unwrap_or(0));
-            dot.b[place] = value(random, id.b, u32::try_from(exponent - of_a).unwrap_or(0));
+            dot.a[place] = value(random, id.a, of_a);
+            dot.b[place] = value(random, id.b, exponent - of_a);
         }
         if random.flip() {
             let exponent = about + random.below(3);
-            dot.c = value(random, id.c, u32::try_from(exponent).unwrap_or(0));
+            dot.c = value(random, id.c, exponent);
         }
         dot
     };
@@ -363,7 +360,8 @@ mod tests {
     fn integers_near_limits_overflow_an_intermediate_sum_and_come_back() {
         let id: OperationId = "dot.m4n4k8.s32.s16.s16.s32".parse().unwrap();
         let text = "schema = \"mxprobe-model/1\"\nname = \"made-up\"\ntitle = \"made up\"\nvendor = \"nobody\"\n\
-                    fingerprint = \"1\"\n[sources]\n\"x\" = \"a test\"\n[adder.s]\noutput = \"s32\"\noverflow = \"wrap\"\nbasis = \"assumed\"\nsource = \"x\"\n\
+                    fingerprint = \"1\"\n[sources]\n\"x\" = \"a test\"\n\
+                    [adder.s]\noutput = \"s32\"\noverflow = \"wrap\"\nbasis = \"assumed\"\nsource = \"x\"\n\
                     [[unit]]\ntree = \"s(all, c)\"\noperations = [\"dot.m4n4k8.s32.s16.s16.s32\"]\nbasis = \"assumed\"\n\
                     source = \"x\"\n";
         let device = ModelDevice::new(mxprobe_models::Model::parse("made-up", text, None).unwrap());

@@ -89,11 +89,10 @@ impl Hypothesis {
         Self { skeleton: Rc::new(Skeleton { expression, plan, names, roles }), adders, flush: self.flush }
     }
 
-    /// Returns the number of additions, those on a grid of more bits than a word of 64 bits takes counted `OFTEN` times:
-    /// they cut terms one by one.
-    pub(in crate::identify) fn additions(&self) -> usize {
+    /// Returns the number of additions, weighted by what they cost: those on a grid of many bits cut terms one by one.
+    pub(in crate::identify) fn weighted_additions(&self) -> usize {
         let is_wide = |adder: &Adder| adder.grid.iter().any(|rule| rule.fraction_bits > FITS_A_WORD);
-        let cost = |adder: usize| if is_wide(&self.adders[adder]) { OFTEN } else { 1 };
+        let cost = |adder: usize| if is_wide(&self.adders[adder]) { ONE_BY_ONE } else { 1 };
         self.skeleton.plan.nodes.iter().map(|node| cost(node.adder)).sum()
     }
 
@@ -106,7 +105,7 @@ impl Hypothesis {
 
 /// The most bits of a grid on which sums fit a word of 64 bits, and how many additions one on a wider grid counts for.
 const FITS_A_WORD: i32 = 56;
-const OFTEN: usize = 3;
+const ONE_BY_ONE: usize = 3;
 
 /// The formats that intermediate results may have.
 pub(in crate::identify) const ON_THE_WAY: [Format; 5] =

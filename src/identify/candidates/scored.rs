@@ -37,7 +37,7 @@ pub(in crate::identify) fn explained(
         wrong <= allowed
     });
     experiments.answers = answers;
-    experiments.spend(hypothesis.additions(), right + wrong, exact);
+    experiments.spend(hypothesis.weighted_additions(), right + wrong, exact);
     (wrong <= allowed).then_some(right)
 }
 
@@ -72,7 +72,7 @@ pub(in crate::identify) fn unexplained_of(
         true
     });
     experiments.answers = answers;
-    experiments.spend(hypothesis.additions(), which.len(), exact);
+    experiments.spend(hypothesis.weighted_additions(), which.len(), exact);
     wrong
 }
 
@@ -108,6 +108,34 @@ pub(in crate::identify) fn spread(list: &[usize], count: usize) -> Vec<usize> {
         return list.to_vec();
     }
     (0..count).map(|at| list[at * list.len() / count]).collect()
+}
+
+/// Returns the dots `all` without those that are `wrong`. Both are in ascending order.
+pub(in crate::identify) fn without(all: &[usize], wrong: &[usize]) -> Vec<usize> {
+    all.iter().copied().filter(|at| wrong.binary_search(at).is_err()).collect()
+}
+
+/// Replaces the best candidate by one that explains more than it does, or more than `least` if there is none.
+pub(in crate::identify) fn keep_better(best: &mut Option<Scored>, least: usize, found: Scored) {
+    if found.explained > best.as_ref().map_or(least, |best| best.explained) {
+        *best = Some(found);
+    }
+}
+
+/// Adds a hypothesis to the `most` candidates that explain the most of these dots, best first, if it is one of them.
+pub(in crate::identify) fn keep_among(
+    experiments: &mut Experiments<'_, '_>,
+    found: &mut Vec<Scored>,
+    most: usize,
+    hypothesis: Hypothesis,
+    dots: &[usize],
+) {
+    let allowed = found.get(most - 1).map_or(dots.len(), |worst| dots.len() - worst.explained);
+    if let Some(explained) = explained(experiments, &hypothesis, dots, allowed) {
+        found.push(Scored { hypothesis, explained });
+        found.sort_by_key(|scored| std::cmp::Reverse(scored.explained));
+        found.truncate(most);
+    }
 }
 
 /// Returns at most `count` dots in ascending order, half of them from each list.

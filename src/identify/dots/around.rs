@@ -4,13 +4,13 @@ use mxprobe_api::{Decoded, Format, OperationId};
 
 use crate::dots::{Dot, Random};
 
-/// Changes of one value in one dot of `MOST`, at most.
+/// The most values of a dot that are changed.
 const MOST: usize = 3;
 /// The largest distance by which an exponent is moved.
 const NEAR: i32 = 3;
 
 /// Draws `each` dots around each of these: dots with one to three values of A, B and C that have another sign, another
-/// exponent nearby, or other bits. The result of an integer operation is empty.
+/// exponent nearby, other bits, or are zero. Returns nothing for operations on integers.
 pub(in crate::identify) fn around(id: &OperationId, dots: &[&Dot], each: usize, seed: u64) -> Vec<Dot> {
     let mut random = Random(seed);
     let mut found = Vec::new();
@@ -41,31 +41,20 @@ pub(in crate::identify) fn around(id: &OperationId, dots: &[&Dot], each: usize, 
 fn near(random: &mut Random, format: Format, bits: u64) -> u64 {
     let Some(float) = format.as_float() else { return bits };
     let fraction = ((1u64 << float.fraction_bits) - 1) << float.unread_bits;
-    let kind = random.below(6);
-    let changed = match kind {
-        0 => match format.negative_zero() {
-            Some(sign) => bits ^ sign,
-            None => bits,
-        },
+    let sign = format.negative_zero().unwrap_or(0);
+    let changed = match random.below(6) {
+        0 => bits ^ sign,
         1 | 2 => {
             let one = 1i64 << (float.fraction_bits + float.unread_bits);
-            bits.wrapping_add_signed(i64::from(random.between(-NEAR, NEAR)) * one)
+            let moved = bits.wrapping_add_signed(i64::from(random.between(-NEAR, NEAR)) * one);
+            if moved & sign == bits & sign { moved } else { bits }
         }
         3 => bits & !fraction | random.bits() & fraction,
-        4 => {
-            bits ^ (1
-                << (float.unread_bits + u32::try_from(random.below(float.fraction_bits.max(1) as usize)).unwrap_or(0)))
-        }
+        4 => bits ^ 1 << float.unread_bits << random.below(float.fraction_bits.max(1) as usize),
         _ => 0,
     };
-    let sign = format.negative_zero().unwrap_or(0);
-    let keeps_its_sign = kind == 0 || kind == 5 || changed & sign == bits & sign;
     let is_finite = |bits: u64| matches!(format.decode(bits), Decoded::Finite { .. } | Decoded::Zero { .. });
-    if changed & !format.mask() == 0 && keeps_its_sign && is_finite(changed) && is_finite(bits) {
-        changed
-    } else {
-        bits
-    }
+    if changed & !format.mask() == 0 && is_finite(changed) && is_finite(bits) { changed } else { bits }
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use crate::identify::{
         hypothesis::{Hypothesis, plain_grids},
         moves::Move,
         proposals,
-        scored::{Scored, explained, spread, unexplained_of},
+        scored::{Scored, explained, keep_among, keep_better, spread, unexplained_of, without},
         united::exchanged,
     },
     dots::experiments::Experiments,
@@ -239,10 +239,7 @@ pub(super) fn climb_together(experiments: &mut Experiments<'_, '_>, mut now: Sco
         }
         starts.sort_by_key(|scored| std::cmp::Reverse(scored.explained));
         for start in starts.into_iter().take(STARTS) {
-            let found = climb(experiments, start, 0, domain);
-            if found.explained > better.as_ref().map_or(now.explained, |better| better.explained) {
-                better = Some(found);
-            }
+            keep_better(&mut better, now.explained, climb(experiments, start, 0, domain));
             if better.as_ref().is_some_and(|better| better.explained == domain.dots.len()) {
                 break;
             }
@@ -264,10 +261,7 @@ pub(super) fn climb_together(experiments: &mut Experiments<'_, '_>, mut now: Sco
                 }
             };
             for start in starts {
-                let found = climb(experiments, start, 0, domain);
-                if found.explained > better.as_ref().map_or(now.explained, |better| better.explained) {
-                    better = Some(found);
-                }
+                keep_better(&mut better, now.explained, climb(experiments, start, 0, domain));
             }
         }
         match better {
@@ -291,15 +285,11 @@ fn rebuilt(experiments: &mut Experiments<'_, '_>, now: &Scored, trial: &Trial, d
         if domain.adder.is_some_and(|own| own != class) || now.hypothesis.adders[class].grid.is_empty() {
             continue;
         }
-        let found = on_plain_grids(experiments, &now.hypothesis, class, &dots);
-        for scored in found {
+        for scored in on_plain_grids(experiments, &now.hypothesis, class, &dots) {
             if experiments.is_late() {
                 break;
             }
-            let climbed = climb(experiments, scored, 0, domain);
-            if climbed.explained > best.as_ref().map_or(now.explained, |best| best.explained) {
-                best = Some(climbed);
-            }
+            keep_better(&mut best, now.explained, climb(experiments, scored, 0, domain));
             if best.as_ref().is_some_and(|best| best.explained == domain.dots.len()) {
                 return best;
             }
@@ -323,12 +313,7 @@ pub(super) fn on_plain_grids(
         }
         let mut hypothesis = hypothesis.clone();
         hypothesis.adders[class] = adder;
-        let allowed = found.get(REBUILT - 1).map_or(dots.len(), |worst| dots.len() - worst.explained);
-        if let Some(explained) = explained(experiments, &hypothesis, dots, allowed) {
-            found.push(Scored { hypothesis, explained });
-            found.sort_by_key(|scored| std::cmp::Reverse(scored.explained));
-            found.truncate(REBUILT);
-        }
+        keep_among(experiments, &mut found, REBUILT, hypothesis, dots);
     }
     found
 }
@@ -378,7 +363,7 @@ struct Trial {
 impl Trial {
     /// Takes the samples; `step` shifts that of explained dots. Both `all` and `wrong` are in ascending order.
     fn new(all: &[usize], wrong: &[usize], step: usize, k: usize) -> Self {
-        let right: Vec<usize> = all.iter().copied().filter(|at| wrong.binary_search(at).is_err()).collect();
+        let right = without(all, wrong);
         let from = if right.is_empty() { 0 } else { step * 37 % right.len() };
         let right: Vec<usize> = right[from..].iter().chain(&right[..from]).copied().collect();
         Self {

@@ -12,7 +12,7 @@ use super::{
 use crate::identify::{
     candidates::{
         hypothesis::Hypothesis,
-        scored::{Scored, explained, half_of_each, unexplained_of},
+        scored::{Scored, explained, half_of_each, unexplained_of, without},
     },
     dots::experiments::Experiments,
     tree::{
@@ -39,7 +39,7 @@ pub(in crate::identify) fn gathered(
     if wrong.len() * NEARLY_ALL > domain.dots.len() || experiments.subject.id().is_integer() {
         return None;
     }
-    let right: Vec<usize> = domain.dots.iter().copied().filter(|at| wrong.binary_search(at).is_err()).collect();
+    let right = without(&domain.dots, &wrong);
     let bits = fraction_bits(experiments);
     let (first, second) = (half_of_each(&wrong, &right, FIRST), half_of_each(&wrong, &right, SECOND));
     let before = second.iter().filter(|at| right.binary_search(at).is_ok()).count();

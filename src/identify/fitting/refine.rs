@@ -13,7 +13,7 @@ use crate::identify::{
         flattened::flattened,
         hypothesis::{Hypothesis, ON_THE_WAY},
         moves::hand_on,
-        scored::{Scored, explained, half_of_each, spread, unexplained, unexplained_of},
+        scored::{Scored, explained, half_of_each, keep_better, spread, unexplained, unexplained_of, without},
     },
     dots::experiments::Experiments,
 };
@@ -91,11 +91,10 @@ fn made_anew(
         return None;
     }
     let untied = hypothesis.skeleton.expression.untied();
-    let which = nodes.iter().fold(0u128, |bits, node| bits | 1 << (*node).min(127));
+    let which = mask(nodes);
     let about = |at: &usize| untied.busy(&experiments.dots[*at]) & which != 0;
     let wrong: Vec<usize> = wrong.iter().copied().filter(about).collect();
-    let right: Vec<usize> =
-        domain.dots.iter().copied().filter(|at| wrong.binary_search(at).is_err() && about(at)).collect();
+    let right: Vec<usize> = without(&domain.dots, &wrong).into_iter().filter(about).collect();
     if wrong.len() < TELLING {
         return None;
     }
@@ -130,7 +129,7 @@ fn passed_on(
     let some = half_of_each(wrong, &right, COMPARED);
     let best = on_plain_grids(experiments, &changed, by, &some).into_iter().next()?;
     let before = right.len().min(COMPARED / 2);
-    let is_better = (best.explained.saturating_sub(before)) * 4 > some.len() - before;
+    let is_better = best.explained.saturating_sub(before) * 4 > some.len() - before;
     is_better.then(|| climb(experiments, best, 0, domain))
 }
 
@@ -144,9 +143,11 @@ fn parted(experiments: &mut Experiments<'_, '_>, mut now: Scored, domain: &Domai
         }
         let shared = now.hypothesis.shared();
         let untied = now.hypothesis.skeleton.expression.untied();
+        let right = without(&domain.dots, &wrong);
+        let samples = [spread(&wrong, TRIED_WRONG), spread(&right, TRIED_RIGHT)];
+        let busy = samples.map(|some| some.iter().map(|at| untied.busy(&experiments.dots[*at])).collect::<Vec<_>>());
         let mut counts = vec![0usize; shared.len()];
-        for at in spread(&wrong, TRIED_WRONG) {
-            let busy = untied.busy(&experiments.dots[at]);
+        for busy in &busy[0] {
             // A dot that involves one addition says more about it than a dot that involves many.
             let weight = 64 / busy.count_ones().max(1) as usize;
             (0..shared.len()).filter(|node| busy >> (*node).min(127) & 1 == 1).for_each(|node| counts[node] += weight);
@@ -157,9 +158,6 @@ fn parted(experiments: &mut Experiments<'_, '_>, mut now: Scored, domain: &Domai
         nodes.sort_by_key(|node| (*node != 0, std::cmp::Reverse(counts[*node])));
         let mut best: Option<Scored> = None;
         let mut levels = by_level(&now.hypothesis);
-        let right = spread(&without(&domain.dots, &wrong), TRIED_RIGHT);
-        let busy = |some: Vec<usize>| some.into_iter().map(|at| untied.busy(&experiments.dots[at])).collect();
-        let busy: [Vec<u128>; 2] = [busy(spread(&wrong, TRIED_WRONG)), busy(right)];
         levels.sort_by_key(|nodes| std::cmp::Reverse(concerned(nodes, &busy)));
         let singles = nodes.into_iter().map(|node| vec![node]).take(PARTED_TRIED);
         for nodes in levels.into_iter().chain(singles) {
@@ -173,23 +171,19 @@ fn parted(experiments: &mut Experiments<'_, '_>, mut now: Scored, domain: &Domai
             // The copy may be right for these additions and wrong for the others, so the shared adder is changed too.
             let before = now.hypothesis.skeleton.expression.adders_by_addition()[nodes[0]];
             let copies = [own, before].into_iter().take(if nodes[0] == 0 || nodes.len() > 1 { 2 } else { 1 });
-            // A c that is read as zero can imitate an addition that flushes d.
-            let unflushed = Hypothesis { flush: Flush::default(), ..hypothesis.clone() };
-            let reads_all = (nodes[0] == 0 && unflushed.flush != hypothesis.flush).then_some((own, unflushed));
+            // Operands that are read as zero can imitate an addition that flushes d.
+            let reads_all = (nodes[0] == 0 && hypothesis.flush != Flush::default())
+                .then(|| (own, Hypothesis { flush: Flush::default(), ..hypothesis.clone() }));
             for (adder, hypothesis) in copies.map(|adder| (adder, hypothesis.clone())).chain(reads_all) {
                 let domain = Domain::of_adder(adder, domain.dots.clone());
                 let found = climb(experiments, Scored { hypothesis, explained: now.explained }, 0, &domain);
-                if found.explained > best.as_ref().map_or(now.explained, |best| best.explained) {
-                    best = Some(found);
-                }
+                keep_better(&mut best, now.explained, found);
             }
             let anew = made_anew(experiments, &hypothesis, (&nodes, own), &wrong, domain);
             let passed_on =
                 if nodes.len() > 1 { passed_on(experiments, &hypothesis, (before, own), &wrong, domain) } else { None };
             for found in anew.into_iter().chain(passed_on) {
-                if found.explained > best.as_ref().map_or(now.explained, |best| best.explained) {
-                    best = Some(found);
-                }
+                keep_better(&mut best, now.explained, found);
             }
             if best.as_ref().is_some_and(|best| best.explained == domain.dots.len()) {
                 break;
@@ -201,17 +195,17 @@ fn parted(experiments: &mut Experiments<'_, '_>, mut now: Scored, domain: &Domai
     now
 }
 
-/// Returns how many more of a thousand unexplained dots than of a thousand explained ones some of these additions add two
-/// terms in. The arrays hold the additions that do so of either.
-fn concerned(nodes: &[usize], [wrong, right]: &[Vec<u128>; 2]) -> i64 {
-    let which = nodes.iter().fold(0u128, |bits, node| bits | 1 << (*node).min(127));
-    let share = |of: &[u128]| of.iter().filter(|busy| *busy & which != 0).count() * 1_000 / of.len().max(1);
-    i64::try_from(share(wrong)).unwrap_or(0) - i64::try_from(share(right)).unwrap_or(0)
+/// Returns the bits of these additions in the masks of [`Expression::busy`].
+fn mask(nodes: &[usize]) -> u128 {
+    nodes.iter().fold(0, |bits, node| bits | 1 << (*node).min(127))
 }
 
-/// Returns the dots `all` without those that are `wrong`. Both are in ascending order.
-fn without(all: &[usize], wrong: &[usize]) -> Vec<usize> {
-    all.iter().copied().filter(|at| wrong.binary_search(at).is_err()).collect()
+/// Returns in how many more of a thousand unexplained dots than of a thousand explained ones one of these additions adds
+/// two terms. The arrays hold the masks of such additions, dot by dot.
+fn concerned(nodes: &[usize], [wrong, right]: &[Vec<u128>; 2]) -> i64 {
+    let which = mask(nodes);
+    let share = |of: &[u128]| of.iter().filter(|busy| *busy & which != 0).count() * 1_000 / of.len().max(1);
+    i64::try_from(share(wrong)).unwrap_or(0) - i64::try_from(share(right)).unwrap_or(0)
 }
 
 /// Returns the additions that c does not pass through, those that take products alone, and those of each argument of
@@ -221,11 +215,11 @@ fn by_level(hypothesis: &Hypothesis) -> Vec<Vec<usize>> {
     let of = expression.adders_by_addition();
     let branches = expression.branches();
     let arguments = branches.iter().flatten().max().map_or(0, |last| last + 1);
-    let branches = (0..arguments).map(|argument| branches.iter().map(|of| *of == Some(argument)).collect());
+    let branches =
+        (0..arguments).map(|argument| branches.iter().map(|of| *of == Some(argument)).collect::<Vec<bool>>());
     let levels = [expression.additions_without_c(), expression.additions_of_products()];
     let mut found: Vec<Vec<usize>> = Vec::new();
     for is_one in levels.into_iter().chain(branches) {
-        let is_one: Vec<bool> = is_one;
         for adder in 0..hypothesis.adders.len() {
             let own: Vec<usize> = (0..of.len()).filter(|node| of[*node] == adder).collect();
             let some: Vec<usize> = own.iter().copied().filter(|node| is_one[*node]).collect();

@@ -10,7 +10,7 @@ use crate::identify::{
     candidates::{
         hypothesis::{Hypothesis, cores, exact_cores, float},
         nan,
-        scored::{Scored, explained, spread},
+        scored::{Scored, explained, keep_among, spread},
     },
     dots::experiments::Experiments,
     tree::skeleton::{Role, Skeleton},
@@ -174,12 +174,7 @@ pub(in crate::identify) fn sweep_class(
     for (_, at, adder) in quick.into_iter().take(8 * BEAM) {
         let mut hypothesis = beam[at].hypothesis.clone();
         hypothesis.adders[class] = adder;
-        let allowed = next.get(BEAM - 1).map_or(second.len(), |worst| second.len() - worst.explained);
-        if let Some(explained) = explained(experiments, &hypothesis, second, allowed) {
-            next.push(Scored { hypothesis, explained });
-            next.sort_by_key(|scored| std::cmp::Reverse(scored.explained));
-            next.truncate(BEAM);
-        }
+        keep_among(experiments, &mut next, BEAM, hypothesis, second);
     }
     next
 }

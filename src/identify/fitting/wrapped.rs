@@ -16,7 +16,7 @@ use crate::{
         candidates::{
             hypothesis::{Hypothesis, ON_THE_WAY, float},
             nan,
-            scored::{Scored, explained, half_of_each, unexplained_of},
+            scored::{Scored, explained, half_of_each, keep_better, unexplained_of, without},
         },
         dots::experiments::Experiments,
         tree::{
@@ -42,7 +42,7 @@ pub(in crate::identify) fn wrapped(
     }
     let hypothesis = with_own_adder(&now.hypothesis)?;
     let own = hypothesis.adders.len() - 1;
-    let right: Vec<usize> = domain.dots.iter().copied().filter(|at| wrong.binary_search(at).is_err()).collect();
+    let right = without(&domain.dots, &wrong);
     if let Some(found) = with_its_own_nan(experiments, &hypothesis, own, &wrong) {
         return Some(found);
     }
@@ -53,10 +53,7 @@ pub(in crate::identify) fn wrapped(
     let fixed = on_a_fixed_grid(experiments, &hypothesis, own, &second);
     let mut best: Option<Scored> = None;
     for candidate in fixed.into_iter().chain(beam.into_iter().take(CLIMBED)) {
-        let found = climb(experiments, candidate, 0, domain);
-        if found.explained > best.as_ref().map_or(now.explained, |best| best.explained) {
-            best = Some(found);
-        }
+        keep_better(&mut best, now.explained, climb(experiments, candidate, 0, domain));
         if best.as_ref().is_some_and(|best| best.explained == domain.dots.len()) {
             break;
         }

@@ -230,31 +230,25 @@ impl Expression {
     /// Returns, in the same order, which argument of the addition that gives d each addition belongs to; `None` for that
     /// addition itself.
     pub(in crate::identify) fn branches(&self) -> Vec<Option<usize>> {
+        self.by_addition().into_iter().map(|(branch, ..)| branch).collect()
+    }
+
+    /// Returns something of each addition, given its adder and itself.
+    fn of_additions<T>(&self, of: impl Fn(usize, &Self) -> T) -> Vec<T> {
+        self.by_addition().into_iter().map(|(_, adder, addition)| of(adder, addition)).collect()
+    }
+
+    /// Returns each addition in the order in which [`Expression::untied`] numbers them: the argument of the first one that
+    /// it belongs to, its adder, and itself.
+    fn by_addition(&self) -> Vec<(Option<usize>, usize, &Self)> {
         let mut found = Vec::new();
         let mut level = vec![(None, self)];
         while !level.is_empty() {
             let mut next = Vec::new();
             for (branch, expression) in level {
-                if let Self::Add(_, arguments) = expression {
-                    found.push(branch);
-                    next.extend(arguments.iter().enumerate().map(|(at, argument)| (branch.or(Some(at)), argument)));
-                }
-            }
-            level = next;
-        }
-        found
-    }
-
-    /// Returns something of each addition, given its adder and itself.
-    fn of_additions<T>(&self, of: impl Fn(usize, &Self) -> T) -> Vec<T> {
-        let mut found = Vec::new();
-        let mut level = vec![self];
-        while !level.is_empty() {
-            let mut next = Vec::new();
-            for expression in level {
                 if let Self::Add(adder, arguments) = expression {
-                    found.push(of(*adder, expression));
-                    next.extend(arguments);
+                    found.push((branch, *adder, expression));
+                    next.extend(arguments.iter().enumerate().map(|(at, argument)| (branch.or(Some(at)), argument)));
                 }
             }
             level = next;
