@@ -322,7 +322,12 @@ pub(super) fn named() -> Vec<Made> {
             &f16_of(24),
             "fold(c, all/24, s(w(0..12), w(12..24), acc))",
             &[
-                ("s", &of(&cut(20, "truncate", "toward-zero"), "exponent = \"leading\"")),
+                (
+                    "s",
+                    "output = \"f32\"\nrounding = \"toward-zero\"\nfraction_bits = 20\nexponent = \"leading\"\n\
+                     below = \"truncate\"\nnan = { order = [\"invalid\", \"operand\"], operand = \"0x7fc00000\", \
+                     invalid = \"0xffc00000\" }",
+                ),
                 ("w", &wide("fraction_bits = 28\nexponent = \"leading\"\nbelow = \"truncate\"")),
             ],
         ),
