@@ -15,7 +15,7 @@ use mxprobe::identify::{Effort, Outcome, identify, model_of, parameters};
 use mxprobe_api::Device;
 use mxprobe_sim::ModelDevice;
 
-use unseen::{Made, drawn, judge, named};
+use unseen::{Made, drawn, judge, named, paths};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ended {
@@ -336,4 +336,21 @@ fn every_unit_that_is_drawn_is_a_model() {
         drawn(7, index).model();
     }
     named().iter().for_each(|made| drop(made.model()));
+}
+
+#[test]
+fn every_path_gives_the_bits_of_the_exact_evaluator_for_every_unit_that_is_drawn() {
+    let (mut compared, mut wrong) = (0, Vec::new());
+    let seed = number("MXPROBE_SEED", 8);
+    for made in (0..number("MXPROBE_PATHS", 1_000)).map(|index| drawn(seed, index)).chain(named()) {
+        let model = made.model();
+        for id in &model.units[0].operations {
+            match paths(&model, id, seed) {
+                Ok(count) => compared += count,
+                Err(differs) => wrong.push(format!("{differs}\n{}", made.text())),
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} units\n{}", wrong.len(), wrong.join("\n"));
+    assert!(compared > 1_000_000, "{compared}");
 }

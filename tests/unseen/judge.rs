@@ -2,8 +2,8 @@
 //! values.
 
 use mxprobe::dots::{Dot, Draw, Random};
-use mxprobe_api::{Decoded, Format, OperationId};
-use mxprobe_models::{Evaluator, Model, Path};
+use mxprobe_api::{Decoded, Elements, Format, GemmOperands, OperationId};
+use mxprobe_models::{Evaluator, Model, Path, Sample};
 
 /// The result of a comparison.
 pub(crate) struct Verdict {
@@ -37,9 +37,7 @@ pub(crate) fn judge(unit: &Model, found: &Model, id: &OperationId, seed: u64, co
     let mut random = Random(seed ^ 0x5eed);
     let mixtures = (0..count).map(|_| mixture(id, &mut random)).collect::<Vec<_>>();
     for dot in Draw::new(id, seed).take(count).chain(mixtures) {
-        let scales = dot.scales.as_ref().map(|(a, b)| (&a[..], &b[..]));
-        let of = mxprobe_models::Dot { a: &dot.a, b: &dot.b, c: dot.c, scales };
-        let (wanted, got) = (unit.dot(of).unwrap(), found.dot(of).unwrap());
+        let (wanted, got) = (unit.dot(of_dot(&dot)).unwrap(), found.dot(of_dot(&dot)).unwrap());
         verdict.dots += 1;
         if wanted != got {
             verdict.wrong += 1;
@@ -49,6 +47,52 @@ pub(crate) fn judge(unit: &Model, found: &Model, id: &OperationId, seed: u64, co
         }
     }
     verdict
+}
+
+/// Returns the operands of a dot for an evaluator.
+fn of_dot(dot: &Dot) -> mxprobe_models::Dot<'_> {
+    let scales = dot.scales.as_ref().map(|(a, b)| (&a[..], &b[..]));
+    mxprobe_models::Dot { a: &dot.a, b: &dot.b, c: dot.c, scales }
+}
+
+/// Compares what every path of the evaluator gives with what the exact one gives: for a product of small matrices, whose
+/// rows, columns and c are those of mixtures, and for its dots side by side. Returns the number of elements compared, or
+/// the first that differs.
+pub(crate) fn paths(unit: &Model, id: &OperationId, seed: u64) -> Result<usize, String> {
+    let (m, n, k) = (12, 40, id.shape.sizes().2);
+    let mut random = Random(seed);
+    let mut drawn = |count: usize| (0..count).map(|_| mixture(id, &mut random)).collect::<Vec<Dot>>();
+    let (rows, columns, of_c) = (drawn(m), drawn(n), drawn(m * n));
+    let a = Elements::from_bits(id.a, rows.iter().flat_map(|dot| dot.a.iter().copied()));
+    let b = Elements::from_bits(id.b, (0..k).flat_map(|at| columns.iter().map(move |dot| dot.b[at])));
+    let c = Elements::from_bits(id.c, of_c.iter().map(|dot| dot.c));
+    let matrices = GemmOperands { m, n, k, a: &a, b: &b, c: &c, scale_a: None, scale_b: None };
+    let of = |path: Path| Evaluator::with_path(unit, id, path).unwrap();
+    let exact = of(Path::Exact).multiply(&matrices, 1).unwrap();
+    let mut compared = 0;
+    let dot = |at: usize| Dot { a: rows[at / n].a.clone(), b: columns[at % n].b.clone(), c: c.get(at), scales: None };
+    let mut compare = |path: &str, at: usize, found: u64| {
+        compared += 1;
+        if found == exact.get(at) {
+            return Ok(());
+        }
+        let [found, exact] = [found, exact.get(at)].map(|bits| id.d.hex(bits));
+        Err(format!("{path} gives {found}, where exact gives {exact}: {}", dot(at).show(id)))
+    };
+    for path in Path::available() {
+        let found = of(path).multiply(&matrices, 1).unwrap();
+        (0..m * n).try_for_each(|at| compare(&format!("{path:?}"), at, found.get(at)))?;
+    }
+    let evaluator = of(Path::Scalar);
+    let mut sample = Sample::new(id, evaluator.flush());
+    (0..m * n).map(dot).for_each(|dot| sample.push(of_dot(&dot)));
+    let mut side_by_side = vec![0; m * n];
+    evaluator.visit(&sample, 0..m * n, |at, d| {
+        side_by_side[at] = d;
+        true
+    });
+    side_by_side.into_iter().enumerate().try_for_each(|(at, d)| compare("side by side", at, d))?;
+    Ok(compared)
 }
 
 /// Chooses some k of a dot: all, one block, one residue class, or arbitrary ones.

@@ -9,7 +9,7 @@ mod named;
 use mxprobe_models::Model;
 
 pub(crate) use drawn::drawn;
-pub(crate) use judge::judge;
+pub(crate) use judge::{judge, paths};
 
 /// Returns all named units.
 pub(crate) fn named() -> Vec<Made> {

@@ -8,6 +8,7 @@ mod abreast;
 mod families;
 mod inputs;
 mod left_over;
+mod odd_adders;
 mod subnormal_c;
 mod zero_signs;
 

@@ -72,7 +72,7 @@ pub(crate) struct GridNode {
     pub nan: Vec<(NanCause, Option<i32>)>,
     /// Whether all operands are the node's own and, like its result, in IEEE formats, so that their NaN can be kept.
     pub quiet_operands: bool,
-    /// Whether there is exactly one value from which a NaN could come.
+    /// Whether there is exactly one value. A NaN that no unrounded sum passes on is then that value's.
     pub quiet_values: bool,
 }
 

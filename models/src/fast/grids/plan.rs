@@ -142,7 +142,10 @@ impl GridsPlan {
         if !rules.iter().all(is_readable) || products.len() > MOST_PRODUCTS {
             return None;
         }
-        if !Self::ignores_surely(sum, others.iter().filter(|term| is_value(term)).all(is_normal), &rules, id) {
+        // The exponent of a value may place the grid near it.
+        let of_values = rules.iter().any(|rule| rule.others.iter().any(|at| is_value(&others[*at])));
+        let all_normal = others.iter().filter(|term| is_value(term)).all(is_normal);
+        if !Self::ignores_surely(sum, all_normal, of_values, &rules, id) {
             return None;
         }
         let least_kept = rules.iter().map(|rule| rule.floor - rule.fraction_bits).max().unwrap_or(2 * ABSENT);
@@ -270,11 +273,14 @@ impl GridsPlan {
     }
 
     /// Whether no subnormal value, whose leading one is unknown, is near the exponent below which it counts as 0.
-    fn ignores_surely(sum: &SumNode, all_normal: bool, rules: &[GridRule], id: &OperationId) -> bool {
+    fn ignores_surely(sum: &SumNode, all_normal: bool, of_values: bool, rules: &[GridRule], id: &OperationId) -> bool {
         let Some((below, unless)) = sum.ignored else { return true };
         let lowest = |unit: i64| unit + sum.value_cut_bits - below;
         if all_normal || unless.is_some_and(|at_most| lowest(at_most + 1) >= -126) {
             return true;
+        }
+        if of_values {
+            return false;
         }
         // Either no product and no value is small enough, or there is one with small exponents and every
         // subnormal is.

@@ -139,7 +139,8 @@ fn far<W: Word>(
     bits: (u32, u32),
 ) -> Option<(W, i32)> {
     let rules = &adder.rules;
-    let is_odd = if is_on_grid { rules.carry_bits.is_some() } else { rules.below == Below::OnesComplement };
+    let is_odd =
+        adder.keeps_unit || if is_on_grid { rules.carry_bits.is_some() } else { rules.below == Below::OnesComplement };
     // The wide words hold every sum without this.
     if W::BITS > i128::BITS || is_odd || !rules.cuts_all_alike() {
         return None;
@@ -177,7 +178,7 @@ impl Compiled {
             nodes,
             terms,
             runs,
-            adders: adders.iter().map(Adding::new).collect(),
+            adders: adders.iter().map(|rules| Adding::new(rules, adders)).collect(),
             a: Reader::new(id.a, unit.flush.a, unit.flush.to_positive),
             b: Reader::new(id.b, unit.flush.b, unit.flush.to_positive),
             c: Reader::new(id.c, unit.flush.c, unit.flush.to_positive),

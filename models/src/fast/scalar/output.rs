@@ -25,6 +25,9 @@ pub(super) struct Adding {
     pub(super) one_grid: Option<(i32, i32)>,
     /// Whether it only aligns to one grid and truncates.
     pub(super) plain: bool,
+    /// Whether the place of the lowest bit of its result may count: an adder in one's complement adds units there if it
+    /// has no grid.
+    pub(super) keeps_unit: bool,
     pub(super) float: Option<Rounder>,
     /// The format in which its result is read back.
     pub(super) format: Format,
@@ -47,7 +50,9 @@ pub(super) struct Rounder {
 }
 
 impl Adding {
-    pub(super) fn new(rules: &Adder) -> Self {
+    /// Compiles one adder of several.
+    pub(super) fn new(rules: &Adder, all: &[Adder]) -> Self {
+        let keeps_unit = rules.output == Output::Wide && all.iter().any(|other| other.below == Below::OnesComplement);
         let float = match rules.output {
             Output::Float { format, fraction_bits, rounding, overflow, subnormals } => {
                 let encoding = cut_encoding(format, fraction_bits);
@@ -79,7 +84,7 @@ impl Adding {
         let reader = Reader::new(format, false, false);
         let zeros = [(0, Unpacked::default()); 2];
         let rules = rules.clone();
-        let mut adding = Self { plain, one_grid, float, format, reader, fraction_bits, zeros, rules };
+        let mut adding = Self { plain, keeps_unit, one_grid, float, format, reader, fraction_bits, zeros, rules };
         adding.zeros = [false, true].map(|negative| adding.round_one(negative, 0, 0));
         adding
     }

@@ -290,7 +290,8 @@ fn sum(
             let leading = leading(term);
             part = each(|lane| {
                 let applies = unless.is_none_or(|at_most| unit[lane] > at_most);
-                let small = leading[lane] < unit[lane] + cut - below_bits;
+                // A zero counts: as a complement it is one unit.
+                let small = term.magnitude[lane] != 0 && leading[lane] < unit[lane] + cut - below_bits;
                 if applies & small { 0 } else { part[lane] }
             });
         }

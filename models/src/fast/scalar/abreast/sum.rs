@@ -317,7 +317,7 @@ pub(super) fn sum(adder: &Adding, terms: &[Terms], highest: &Highest, reserve: u
     let mut over = Lanes::ZERO;
     let mut total = align_all(adder, terms, unit, limit, &mut over);
     far = far | over;
-    if far.any() && !rules.cuts_all_alike() {
+    if far.any() && (adder.keeps_unit || !rules.cuts_all_alike()) {
         *bad = *bad | far;
     } else if far.any() {
         let mask = |is: bool| Lanes::all(if is { -1 } else { 0 });

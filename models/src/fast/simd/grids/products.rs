@@ -16,6 +16,9 @@ use crate::{
     },
 };
 
+/// A unit of which no total, which is less than 2^31, reaches half of the smallest subnormal f32.
+const VANISHING: i32 = -200;
+
 /// The products of a node, and their special cases.
 pub(super) struct Products<V: Halves, const NG: usize> {
     pub exponents: [[V::I; NG]; MOST_PRODUCTS],
@@ -220,7 +223,8 @@ impl Grids<'_> {
             }
             if complement {
                 for g in 0..NG {
-                    let any = V::greater(some[g], V::splat_i(ABSENT));
+                    // A product of a zero has the exponent of its other factor above `ABSENT`.
+                    let any = V::greater(some[g], V::splat_i(ABSENT / 2));
                     total[g] = V::add(total[g], V::and(signs[g], any));
                 }
             }
@@ -253,7 +257,9 @@ impl Grids<'_> {
                         }
                     } else {
                         for g in 0..NG {
-                            out.value[g] = V::scaled(V::to_float(total[g]), unit[g]);
+                            // Below this, every total vanishes.
+                            let unit = V::max(unit[g], V::splat_i(VANISHING));
+                            out.value[g] = V::scaled(V::to_float(total[g]), unit);
                         }
                     }
                 }

@@ -39,6 +39,9 @@ pub(super) unsafe fn finish<V: Halves, const NG: usize>(
                     flags[g] = V::or(flags[g], unknown[g]);
                 }
             }
+            if out.has_met && node.output == GridOutput::Wide {
+                pass_on::<V, NG>(&mut out.met);
+            }
             return;
         };
         let mut unknown = [V::splat_i(0); NG];
@@ -79,6 +82,20 @@ pub(super) unsafe fn finish<V: Halves, const NG: usize>(
     }
 }
 
+/// What an unrounded sum passes on: the causes of a NaN if it is one, without its infinities.
+#[inline(always)]
+unsafe fn pass_on<V: Halves, const NG: usize>(met: &mut [V::I; NG]) {
+    // SAFETY: upheld by the caller.
+    unsafe {
+        for met in met {
+            let has = |bits: i32| V::greater(V::and(*met, V::splat_i(bits)), V::splat_i(0));
+            let both = V::and(has(POSITIVE), has(NEGATIVE));
+            let causes = V::or(V::and(*met, V::splat_i(OPERAND | VALUE | INVALID)), V::and(both, V::splat_i(INVALID)));
+            *met = V::select(V::greater(causes, V::splat_i(0)), causes, *met);
+        }
+    }
+}
+
 /// The result if a special case was met: the NaN that the rules select, or an infinity.
 #[inline(always)]
 unsafe fn settle<V: Halves, const NG: usize>(
@@ -93,6 +110,15 @@ unsafe fn settle<V: Halves, const NG: usize>(
         for g in 0..NG {
             let met = out.met[g];
             let has = |bits: i32| V::greater(V::and(met, V::splat_i(bits)), V::splat_i(0));
+            // Values that are NaN may also come with an unrounded sum.
+            let mut passed_on = V::splat_i(0);
+            for term in node.others.iter().filter(|term| matches!(term, GridTerm::Sum(_) | GridTerm::Group(_))) {
+                let from = terms.get(*term);
+                if from.has_met {
+                    passed_on = V::or(passed_on, V::and(from.met[g], V::splat_i(VALUE)));
+                }
+            }
+            let passed_on = V::greater(passed_on, V::splat_i(0));
             let both = V::and(has(POSITIVE), has(NEGATIVE));
             let invalid = V::or(both, has(INVALID));
             let mut bits = V::select(has(NEGATIVE), V::splat_i(0xff80_0000_u32.cast_signed()), V::splat_i(0x7f80_0000));
@@ -113,7 +139,7 @@ unsafe fn settle<V: Halves, const NG: usize>(
                         let quiet =
                             if let GridWidth::Cut(mask) = node.width { V::and(quiet, V::splat_i(mask)) } else { quiet };
                         bits = V::select(is, quiet, bits);
-                        left = V::and(left, V::xor(is, V::splat_i(-1)));
+                        left = V::select(is, passed_on, left);
                     }
                     (None, NanCause::Operand, _) if node.quiet_operands => {
                         bits = V::select(is, out.nan[g], bits);
