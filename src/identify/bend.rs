@@ -45,9 +45,7 @@ impl Search<'_, '_> {
             self.experiments.back_to(stage);
             come.push((progress, shape));
             if outcome.is_none() && at < TIED {
-                let stage = self.experiments.at_most(2 * A_LITTLE);
                 outcome = self.with_few_adders(shape, tried)?;
-                self.experiments.back_to(stage);
             }
             if outcome.is_some() {
                 return Ok(outcome);
@@ -62,6 +60,7 @@ impl Search<'_, '_> {
     fn with_few_adders(&mut self, shape: &Expression, tried: &mut Vec<Scored>) -> Result<Option<Outcome>, Error> {
         let of = scored::spread(&self.experiments.ordinary, search::SECOND).len();
         let mut seen = HashSet::new();
+        let stage = self.experiments.at_most(2 * A_LITTLE);
         let mut beams: Vec<(usize, Vec<Scored>)> = Vec::new();
         let few = [Apart::Neither, Apart::Last, Apart::First].map(|apart| symmetric::tied(shape, apart));
         let but_c = symmetric::tied_but_c_alone(shape);
@@ -84,7 +83,24 @@ impl Search<'_, '_> {
                 break;
             }
         }
+        self.experiments.back_to(stage);
+        // Each that explains nearly every ordinary dot has a share of its own, and the others have one together.
         beams.sort_by_key(|(top, _)| std::cmp::Reverse(*top));
+        let near = beams.partition_point(|(top, _)| top * 1_000 >= of * LACKS_LITTLE);
+        let others = beams.split_off(near);
+        for (share, beams) in beams.into_iter().map(|beam| (ONE_SHAPE, vec![beam])).chain([(A_LITTLE, others)]) {
+            let stage = self.experiments.at_most(share);
+            let outcome = self.refined(beams, tried);
+            self.experiments.back_to(stage);
+            if let Some(outcome) = outcome? {
+                return Ok(Some(outcome));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Changes values of the best candidate of each beam. Returns the outcome if there is one.
+    fn refined(&mut self, beams: Vec<(usize, Vec<Scored>)>, tried: &mut Vec<Scored>) -> Result<Option<Outcome>, Error> {
         for (_, beam) in beams {
             let scored = refine(&mut self.experiments, beam, 1, 0);
             let outcome = self.settle(scored, tried)?;

@@ -8,7 +8,10 @@ use mxprobe_models::{
 };
 
 use super::nan;
-use crate::identify::tree::skeleton::{Role, Skeleton};
+use crate::identify::tree::{
+    expression::Expression,
+    skeleton::{Role, Skeleton},
+};
 
 /// An executable model of one operation.
 #[derive(Clone, Debug)]
@@ -87,6 +90,17 @@ impl Hypothesis {
         });
         let plan = Arc::new(expression.plan());
         Self { skeleton: Rc::new(Skeleton { expression, plan, names, roles }), adders, flush: self.flush }
+    }
+
+    /// Returns the same adders in another tree, with one more that passes exact sums on unrounded: the last one.
+    pub(in crate::identify) fn with_one_more(&self, expression: Expression, name: &str, role: Role) -> Self {
+        let (mut names, mut roles) = (self.skeleton.names.clone(), self.skeleton.roles.clone());
+        let mut adders = self.adders.clone();
+        adders.push(Adder::exact(name, Output::Wide, NanRules::default()));
+        names.push(name.into());
+        roles.push(role);
+        let skeleton = Skeleton { plan: Arc::new(expression.plan()), expression, names, roles };
+        Self { skeleton: Rc::new(skeleton), adders, flush: self.flush }
     }
 
     /// Returns the number of additions, weighted by what they cost: those on a grid of many bits cut terms one by one.

@@ -1,10 +1,6 @@
 //! A separate adder for the terms that meet c or a sum with c: they are added first, and their sum is not rounded. If its
 //! grid reaches far below the terms, few dots show it.
 
-use std::{rc::Rc, sync::Arc};
-
-use mxprobe_models::{Adder, NanRules, Output};
-
 use super::{
     climb::{Domain, climb},
     search::{FIRST, SECOND, fraction_bits, sweep_class},
@@ -15,10 +11,7 @@ use crate::identify::{
         scored::{Scored, explained, half_of_each, unexplained_of, without},
     },
     dots::experiments::Experiments,
-    tree::{
-        expression::Expression,
-        skeleton::{Role, Skeleton},
-    },
+    tree::{expression::Expression, skeleton::Role},
 };
 
 /// Candidates that are changed value by value.
@@ -73,17 +66,8 @@ fn with_own_adder(hypothesis: &Hypothesis, by: usize) -> Vec<Hypothesis> {
     let (own, before) = (hypothesis.adders.len(), &hypothesis.skeleton);
     let most = others_than_c(&before.expression, by);
     let sizes = (2..=most).rev().filter(|size| most.is_multiple_of(*size)).take(SIZES);
-    let with = |size: usize| {
-        let expression = gather(&before.expression, by, own, size);
-        let (mut names, mut roles, mut adders) =
-            (before.names.clone(), before.roles.clone(), hypothesis.adders.clone());
-        let name = format!("gathered-{own}");
-        adders.push(Adder::exact(&name, Output::Wide, NanRules::default()));
-        names.push(name);
-        roles.push(Role::Group);
-        let skeleton = Skeleton { plan: Arc::new(expression.plan()), expression, names, roles };
-        Hypothesis { skeleton: Rc::new(skeleton), adders, flush: hypothesis.flush }
-    };
+    let name = format!("gathered-{own}");
+    let with = |size| hypothesis.with_one_more(gather(&before.expression, by, own, size), &name, Role::Group);
     sizes.map(with).collect()
 }
 

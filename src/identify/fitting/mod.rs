@@ -1,5 +1,6 @@
 //! The search for parameters with which a candidate explains every dot.
 
+mod alone;
 pub(in crate::identify) mod beside;
 pub(in crate::identify) mod climb;
 mod coupled;

@@ -3,10 +3,11 @@
 use mxprobe_models::{Flush, Output};
 
 use super::{
+    alone::rounded_alone,
     climb::{Domain, TRIED_RIGHT, TRIED_WRONG, climb, climb_together, on_plain_grids},
     gathered::gathered,
     search::{FIRST, SECOND, TELLING, fraction_bits, sweep_class},
-    wrapped::wrapped,
+    wrapped::{EACH_PRODUCT, wrapped},
 };
 use crate::identify::{
     candidates::{
@@ -43,6 +44,7 @@ pub(in crate::identify) fn refine(
     let domain = Domain::whole((0..total).collect());
     let completing = Domain { completing: true, ..Domain::whole((0..total).collect()) };
     for candidate in scored {
+        let candidate = rounded_alone(experiments, &candidate, &domain).unwrap_or(candidate);
         let mut plain = climb(experiments, candidate, 0, &domain);
         if pairs > 0 {
             plain = climb_together(experiments, plain, &domain);
@@ -141,7 +143,11 @@ fn parted(experiments: &mut Experiments<'_, '_>, mut now: Scored, domain: &Domai
         if wrong.is_empty() || experiments.is_late() {
             break;
         }
-        let shared = now.hypothesis.shared();
+        let mut shared = now.hypothesis.shared();
+        // Single products that pass an adder alone pass the same one.
+        let names = &now.hypothesis.skeleton.names;
+        let of = now.hypothesis.skeleton.expression.adders_by_addition();
+        shared.iter_mut().zip(of).for_each(|(shared, of)| *shared &= names[of] != EACH_PRODUCT);
         let untied = now.hypothesis.skeleton.expression.untied();
         let right = without(&domain.dots, &wrong);
         let samples = [spread(&wrong, TRIED_WRONG), spread(&right, TRIED_RIGHT)];

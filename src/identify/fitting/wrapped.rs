@@ -1,30 +1,23 @@
 //! A separate adder for single products, through which each passes before it meets anything else: it cuts or rounds the
 //! product, or gives a NaN of its own.
 
-use std::{rc::Rc, sync::Arc};
-
 use mxprobe_api::{Decoded, Format, Rounding};
-use mxprobe_models::{Adder, Below, Choices, Class, Exponent, GridRule, NanRules, Output};
+use mxprobe_models::{Adder, NanRules};
 
 use super::{
+    alone::on_fixed_grids,
     climb::{Domain, climb},
     payloads,
     search::{FIRST, SECOND, fraction_bits, sweep_class},
 };
-use crate::{
-    identify::{
-        candidates::{
-            hypothesis::{Hypothesis, ON_THE_WAY, float},
-            nan,
-            scored::{Scored, explained, half_of_each, keep_better, unexplained_of, without},
-        },
-        dots::experiments::Experiments,
-        tree::{
-            expression::Expression,
-            skeleton::{Role, Skeleton},
-        },
+use crate::identify::{
+    candidates::{
+        hypothesis::{Hypothesis, ON_THE_WAY, float},
+        nan,
+        scored::{Scored, explained, half_of_each, keep_better, unexplained_of, without},
     },
-    probes::Leaf,
+    dots::experiments::Experiments,
+    tree::{expression::Expression, skeleton::Role},
 };
 
 /// Candidates for the new adder that are changed value by value.
@@ -81,13 +74,11 @@ fn with_its_own_nan(
     let output = float(format, format.fraction_bits(), Rounding::NearestEven);
     nan::bits_seen(experiments, format).into_iter().take(NANS).find_map(|invalid| {
         let mut changed = hypothesis.clone();
-        changed.adders[own] = Adder::exact(NAME, output, NanRules { invalid, ..nan::seen(experiments, format) });
+        changed.adders[own] =
+            Adder::exact(EACH_PRODUCT, output, NanRules { invalid, ..nan::seen(experiments, format) });
         payloads::fitted(experiments, &Scored { hypothesis: changed, explained: 0 })
     })
 }
-
-/// Fraction bits of the grid whose floor is tried at every exponent: more than a product has in most formats.
-const FIXED_BITS: i32 = 24;
 
 /// Returns the best candidate in which the new adder cuts or rounds every product at the same place, if it explains
 /// more than half of these dots. Half of them are explained without it.
@@ -97,24 +88,15 @@ fn on_a_fixed_grid(
     own: usize,
     which: &[usize],
 ) -> Option<Scored> {
-    let (low, high) = experiments.subject.exponents(Leaf::Product(0));
     let mut best: Option<Scored> = None;
     let mut most = which.len() / 2;
-    for below in Below::values() {
-        for floor in low..=high + FIXED_BITS {
-            let rule = GridRule {
-                terms: Class::All,
-                exponent: Exponent::Operands,
-                fraction_bits: FIXED_BITS,
-                exponent_floor: Some(floor),
-            };
-            let mut changed = hypothesis.clone();
-            (changed.adders[own].grid, changed.adders[own].below) = (vec![rule], below);
-            let Some(allowed) = (which.len() - most).checked_sub(1) else { return best };
-            if let Some(explained) = explained(experiments, &changed, which, allowed) {
-                most = explained;
-                best = Some(Scored { hypothesis: changed, explained });
-            }
+    for adder in on_fixed_grids(experiments) {
+        let mut changed = hypothesis.clone();
+        changed.adders[own] = Adder { name: hypothesis.adders[own].name.clone(), ..adder };
+        let Some(allowed) = (which.len() - most).checked_sub(1) else { return best };
+        if let Some(explained) = explained(experiments, &changed, which, allowed) {
+            most = explained;
+            best = Some(Scored { hypothesis: changed, explained });
         }
     }
     best
@@ -123,23 +105,16 @@ fn on_a_fixed_grid(
 /// Returns the hypothesis with a further adder that passes each product on unchanged; `None` if single products have
 /// one already.
 fn with_own_adder(hypothesis: &Hypothesis) -> Option<Hypothesis> {
-    let own = hypothesis.adders.len();
     let before = &hypothesis.skeleton;
-    if before.plan.nodes.is_empty() || before.names.iter().any(|name| name == NAME) {
+    if before.plan.nodes.is_empty() || before.names.iter().any(|name| name == EACH_PRODUCT) {
         return None;
     }
-    let expression = around_products(&before.expression, own);
-    let (mut names, mut roles) = (before.names.clone(), before.roles.clone());
-    names.push(NAME.into());
-    roles.push(Role::Inner);
-    let mut adders = hypothesis.adders.clone();
-    adders.push(Adder::exact(NAME, Output::Wide, NanRules::default()));
-    let skeleton = Skeleton { plan: Arc::new(expression.plan()), expression, names, roles };
-    Some(Hypothesis { skeleton: Rc::new(skeleton), adders, flush: hypothesis.flush })
+    let expression = around_products(&before.expression, hypothesis.adders.len());
+    Some(hypothesis.with_one_more(expression, EACH_PRODUCT, Role::Inner))
 }
 
 /// The name of the adder of single products.
-const NAME: &str = "each";
+pub(super) const EACH_PRODUCT: &str = "each";
 
 /// Returns the tree with an addition by this adder around each product. It replaces an addition that has the product as
 /// its only argument.

@@ -333,6 +333,12 @@ impl Expression {
         }
     }
 
+    /// Whether an addition takes one of the `wanted` leaves alone.
+    pub(in crate::identify) fn has_alone(&self, wanted: &dyn Fn(&Self) -> bool) -> bool {
+        let Self::Add(_, arguments) = self else { return false };
+        is_one(arguments) && arguments.iter().any(wanted) || arguments.iter().any(|argument| argument.has_alone(wanted))
+    }
+
     /// Returns the tree with the products of each addition in the groups that `group` makes of them, each summed by
     /// `adder`. If `joined`, the groups of one addition are first added to each other.
     pub(in crate::identify) fn grouped(
