@@ -83,20 +83,23 @@ impl Search<'_, '_> {
                 break;
             }
         }
-        self.experiments.back_to(stage);
-        // Each that explains nearly every ordinary dot has a share of its own, and the others have one together.
+        // Each that explains nearly every ordinary dot has a share of its own, and the others have what is left.
+        let rest = self.experiments.back_to(stage);
         beams.sort_by_key(|(top, _)| std::cmp::Reverse(*top));
         let near = beams.partition_point(|(top, _)| top * 1_000 >= of * LACKS_LITTLE);
         let others = beams.split_off(near);
-        for (share, beams) in beams.into_iter().map(|beam| (ONE_SHAPE, vec![beam])).chain([(A_LITTLE, others)]) {
-            let stage = self.experiments.at_most(share);
-            let outcome = self.refined(beams, tried);
+        for beam in beams {
+            let stage = self.experiments.at_most(ONE_SHAPE);
+            let outcome = self.refined(vec![beam], tried);
             self.experiments.back_to(stage);
             if let Some(outcome) = outcome? {
                 return Ok(Some(outcome));
             }
         }
-        Ok(None)
+        self.experiments.back_to(rest);
+        let outcome = self.refined(others, tried);
+        self.experiments.back_to(stage);
+        outcome
     }
 
     /// Changes values of the best candidate of each beam. Returns the outcome if there is one.

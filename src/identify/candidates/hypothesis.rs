@@ -193,6 +193,19 @@ pub(in crate::identify) fn plain_grids(base: &Adder) -> Vec<Adder> {
     found
 }
 
+/// Fraction bits of a grid whose floor lies at any exponent: more than a product has in most formats.
+const FIXED_BITS: i32 = 24;
+
+/// Returns adders that cut or round every product at the same place and pass it on, for each place that products of these
+/// exponents reach.
+pub(in crate::identify) fn on_fixed_grids((low, high): (i32, i32)) -> impl Iterator<Item = Adder> {
+    let floors = Below::values().flat_map(move |below| (low..=high + FIXED_BITS).map(move |floor| (below, floor)));
+    floors.map(|(below, floor)| {
+        let rule = GridRule { exponent_floor: Some(floor), ..plain_rule(Exponent::Operands, FIXED_BITS) };
+        Adder { grid: vec![rule], below, ..Adder::exact("", Output::Wide, NanRules::default()) }
+    })
+}
+
 /// Returns those of [`cores`] that lose no bit before they round.
 pub(in crate::identify) fn exact_cores(
     role: Role,

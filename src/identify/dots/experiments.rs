@@ -127,9 +127,9 @@ impl<'a, 's> Experiments<'a, 's> {
         std::mem::replace(&mut self.stage, end)
     }
 
-    /// Restores the end of a stage.
-    pub(in crate::identify) fn back_to(&mut self, stage: u64) {
-        self.stage = stage;
+    /// Restores the end of a stage. Returns the end of the one within it.
+    pub(in crate::identify) fn back_to(&mut self, stage: u64) -> u64 {
+        std::mem::replace(&mut self.stage, stage)
     }
 
     /// Records that a candidate with this many additions was evaluated on `dots` dots, `exact` of which took the exact

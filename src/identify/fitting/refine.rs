@@ -44,8 +44,7 @@ pub(in crate::identify) fn refine(
     let domain = Domain::whole((0..total).collect());
     let completing = Domain { completing: true, ..Domain::whole((0..total).collect()) };
     for candidate in scored {
-        let candidate = rounded_alone(experiments, &candidate, &domain).unwrap_or(candidate);
-        let mut plain = climb(experiments, candidate, 0, &domain);
+        let mut plain = climbed(experiments, candidate, &domain);
         if pairs > 0 {
             plain = climb_together(experiments, plain, &domain);
         }
@@ -73,6 +72,24 @@ pub(in crate::identify) fn refine(
         }
     }
     best
+}
+
+/// The share of the dots left unexplained that an adder for single leaves must explain, as one less one in so many, for
+/// the candidate to be changed no more without it.
+const ALL_BUT: usize = 8;
+
+/// Changes values of a candidate, with an adder for single leaves or without it, whichever explains more.
+fn climbed(experiments: &mut Experiments<'_, '_>, candidate: Scored, domain: &Domain) -> Scored {
+    let alone = rounded_alone(experiments, &candidate, domain);
+    let left = domain.dots.len() - candidate.explained;
+    match alone {
+        Some(alone) if (domain.dots.len() - alone.explained) * ALL_BUT <= left => alone,
+        Some(alone) => {
+            let plain = climb(experiments, candidate, 0, domain);
+            if alone.explained > plain.explained { climb(experiments, alone, 0, domain) } else { plain }
+        }
+        None => climb(experiments, candidate, 0, domain),
+    }
 }
 
 /// The most additions that are given an adder of their own, one after another, and how many are tried each time.

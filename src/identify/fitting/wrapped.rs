@@ -5,19 +5,21 @@ use mxprobe_api::{Decoded, Format, Rounding};
 use mxprobe_models::{Adder, NanRules};
 
 use super::{
-    alone::on_fixed_grids,
     climb::{Domain, climb},
     payloads,
     search::{FIRST, SECOND, fraction_bits, sweep_class},
 };
-use crate::identify::{
-    candidates::{
-        hypothesis::{Hypothesis, ON_THE_WAY, float},
-        nan,
-        scored::{Scored, explained, half_of_each, keep_better, unexplained_of, without},
+use crate::{
+    identify::{
+        candidates::{
+            hypothesis::{Hypothesis, ON_THE_WAY, float, on_fixed_grids},
+            nan,
+            scored::{Scored, explained, half_of_each, keep_better, unexplained_of, without},
+        },
+        dots::experiments::Experiments,
+        tree::{expression::Expression, skeleton::Role},
     },
-    dots::experiments::Experiments,
-    tree::{expression::Expression, skeleton::Role},
+    probes::Leaf,
 };
 
 /// Candidates for the new adder that are changed value by value.
@@ -90,7 +92,7 @@ fn on_a_fixed_grid(
 ) -> Option<Scored> {
     let mut best: Option<Scored> = None;
     let mut most = which.len() / 2;
-    for adder in on_fixed_grids(experiments) {
+    for adder in on_fixed_grids(experiments.subject.exponents(Leaf::Product(0))) {
         let mut changed = hypothesis.clone();
         changed.adders[own] = Adder { name: hypothesis.adders[own].name.clone(), ..adder };
         let Some(allowed) = (which.len() - most).checked_sub(1) else { return best };
