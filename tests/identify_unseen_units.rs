@@ -190,6 +190,16 @@ fn a_last_addition_alone_that_flushes_is_parted_from_the_others() {
 }
 
 #[test]
+fn a_rule_for_values_is_not_missed_beside_one_for_products() {
+    recovered("values-place-a-grid-five-bits-lower");
+}
+
+#[test]
+fn products_that_are_rounded_alone_are_not_imitated_by_a_grid() {
+    recovered("products-of-f64-rounded-up-alone");
+}
+
+#[test]
 fn the_additions_of_one_branch_are_parted_from_those_of_another() {
     recovered("one-chain-of-two-flushes");
 }

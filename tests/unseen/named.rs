@@ -316,6 +316,36 @@ pub(super) fn named() -> Vec<Made> {
                 ("t", &f64_rule("rounding = \"nearest-even\"\nsubnormals = \"flush-before-rounding\"")),
             ],
         ),
+        // The rule for values shows only where a partial sum that bf16 rounds meets products five binades below it.
+        Made::new(
+            "values-place-a-grid-five-bits-lower",
+            &f16_of(12),
+            "s(fold(none, 0..6/2, s(all, acc)), c, fold(none, 6..12/2, t(all, acc)))",
+            &[
+                ("s", "output = \"f32\"\nrounding = \"to-odd\"\nzero = \"positive\"\nnan = \"0x7fc00000\""),
+                (
+                    "t",
+                    "output = \"bf16\"\nrounding = \"nearest-even\"\nbelow = \"truncate\"\nnan = \"0x7fff\"\n\
+                     grid = [{ terms = \"products\", exponent = \"operands\", fraction_bits = 21 }, \
+                     { terms = \"values\", exponent = \"operands\", fraction_bits = 26 }]",
+                ),
+            ],
+        ),
+        // Each product passes through an adder in f64 that rounds it up: rounding toward zero on a grid of 51 bits
+        // and fewer bits of d imitate that.
+        Made::new(
+            "products-of-f64-rounded-up-alone",
+            &f64_of(16),
+            "s(t(0), t(1), t(2), t(3), t(4), t(5), t(6), t(7), t(8), t(9), t(10), t(11), t(12), t(13), t(14), t(15), c)",
+            &[
+                (
+                    "s",
+                    "output = \"f64\"\nrounding = \"nearest-even\"\nfraction_bits = 51\nexponent = \"operands\"\n\
+                     below = \"truncate\"\noutput_fraction_bits = 45\nnan = \"0x7fffffffffffffff\"",
+                ),
+                ("t", "output = \"f64\"\nrounding = \"up\"\nnan = \"0x7fffffffffffffff\""),
+            ],
+        ),
         // With c cut by eight bits, one rounded addition explains nearly all that this unit computes.
         Made::new(
             "wide-sums-on-a-grid-above-another",

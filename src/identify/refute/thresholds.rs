@@ -2,11 +2,11 @@
 //! the lowest bit of a sum.
 
 use mxprobe_api::FloatEncoding;
-use mxprobe_models::{Adder, Below, Exponent, IgnoredValues};
+use mxprobe_models::{Adder, Below, Class, Exponent, GridRule, IgnoredValues, Output, Term};
 
 use crate::identify::{
     candidates::{
-        hypothesis::{Hypothesis, grid},
+        hypothesis::{Hypothesis, grid, plain_rule},
         scored::explained,
     },
     dots::experiments::Experiments,
@@ -28,6 +28,7 @@ pub(in crate::identify) fn all(experiments: &mut Experiments<'_, '_>, hypothesis
     let mut found = limits(hypothesis);
     found.extend(floors(experiments, hypothesis));
     found.extend(grids(experiments, hypothesis));
+    found.extend(rules(experiments, hypothesis));
     found
 }
 
@@ -86,23 +87,65 @@ const MORE: [i32; 7] = [0, 1, 3, 7, 15, 31, 63];
 
 /// Returns the rivals in which an exact sum is cut instead, as near to its largest term as the dots so far allow.
 fn grids(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis) -> Vec<Threshold> {
-    let all: Vec<usize> = (0..experiments.dots.len()).collect();
     let mut found = Vec::new();
     for (at, adder) in hypothesis.adders.iter().enumerate().filter(|(_, adder)| adder.grid.is_empty()) {
-        let with = |bits: i32| {
-            let mut changed = hypothesis.clone();
-            changed.adders[at] =
-                Adder { grid: grid(Exponent::Operands, bits), below: Below::Truncate, ..adder.clone() };
-            Threshold { hypothesis: changed, floor: None, adder: at, depths: Vec::new() }
-        };
-        let (mut good, mut bad) = (EXACT_BITS, 1);
-        while good - bad > 1 {
-            let middle = i32::midpoint(good, bad);
-            let fits = explained(experiments, &with(middle).hypothesis, &all, 0).is_some();
-            if fits { good = middle } else { bad = middle }
-        }
-        let depths: Vec<i32> = MORE.into_iter().map(|more| good + more).filter(|bits| *bits <= EXACT_BITS).collect();
-        found.extend(depths.iter().map(|bits| Threshold { depths: depths.clone(), ..with(*bits) }));
+        let with = |bits| Adder { grid: grid(Exponent::Operands, bits), below: Below::Truncate, ..adder.clone() };
+        found.extend(fewest(experiments, hypothesis, at, &with));
     }
     found
+}
+
+/// Returns the rivals in which a grid that only products or only values place is also placed by the others, with as few
+/// bits as the dots so far allow.
+fn rules(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis) -> Vec<Threshold> {
+    let mut found = Vec::new();
+    for (at, adder) in hypothesis.adders.iter().enumerate().filter(|(_, adder)| !adder.grid.is_empty()) {
+        for terms in [Class::Products, Class::Values] {
+            let places = adder.grid.iter().any(|rule| rule.terms == terms || rule.terms == Class::All);
+            if places || !takes(hypothesis, at, terms) {
+                continue;
+            }
+            let with = |bits| {
+                let more = GridRule { terms, ..plain_rule(Exponent::Operands, bits) };
+                Adder { grid: adder.grid.iter().copied().chain([more]).collect(), ..adder.clone() }
+            };
+            found.extend(fewest(experiments, hypothesis, at, &with));
+        }
+    }
+    found
+}
+
+/// Whether an adder takes products, or values: c and rounded sums.
+fn takes(hypothesis: &Hypothesis, at: usize, terms: Class) -> bool {
+    let nodes = &hypothesis.skeleton.plan.nodes;
+    let is_one = |term: &Term| match term {
+        Term::Product(_) => terms == Class::Products,
+        Term::Node(index) => terms == Class::Values && hypothesis.adders[nodes[*index].adder].output != Output::Wide,
+        Term::C | Term::PositiveZero => terms == Class::Values,
+    };
+    nodes.iter().any(|node| node.adder == at && node.terms.iter().any(is_one))
+}
+
+/// Returns the rivals in which one adder keeps so many bits, from the smallest number that explains every dot so far.
+fn fewest(
+    experiments: &mut Experiments<'_, '_>,
+    hypothesis: &Hypothesis,
+    at: usize,
+    with: &dyn Fn(i32) -> Adder,
+) -> Vec<Threshold> {
+    let all: Vec<usize> = (0..experiments.dots.len()).collect();
+    let rival = |bits: i32| {
+        let mut changed = hypothesis.clone();
+        changed.adders[at] = with(bits);
+        changed
+    };
+    let (mut good, mut bad) = (EXACT_BITS, 1);
+    while good - bad > 1 {
+        let middle = i32::midpoint(good, bad);
+        let fits = explained(experiments, &rival(middle), &all, 0).is_some();
+        if fits { good = middle } else { bad = middle }
+    }
+    let depths: Vec<i32> = MORE.into_iter().map(|more| good + more).filter(|bits| *bits <= EXACT_BITS).collect();
+    let threshold = |bits: &i32| Threshold { hypothesis: rival(*bits), floor: None, adder: at, depths: depths.clone() };
+    depths.iter().map(threshold).collect()
 }
