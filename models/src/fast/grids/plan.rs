@@ -142,10 +142,14 @@ impl GridsPlan {
         if !rules.iter().all(is_readable) || products.len() > MOST_PRODUCTS {
             return None;
         }
-        // The exponent of a value may place the grid near it.
-        let of_values = rules.iter().any(|rule| rule.others.iter().any(|at| is_value(&others[*at])));
+        // A subnormal value may place the grid near itself, and another value anywhere.
+        let has_value = |rule: &&GridRule| rule.others.iter().any(|at| is_value(&others[*at]));
+        let by_itself = rules.iter().filter(has_value).map(|rule| -126 - rule.fraction_bits).max();
         let all_normal = others.iter().filter(|term| is_value(term)).all(is_normal);
-        if !Self::ignores_surely(sum, all_normal, of_values, &rules, id) {
+        if by_itself.is_some() && values > 1 && !all_normal && sum.ignored.is_some_and(|(_, unless)| unless.is_none()) {
+            return None;
+        }
+        if !Self::ignores_surely(sum, all_normal, by_itself, &rules, id) {
             return None;
         }
         let least_kept = rules.iter().map(|rule| rule.floor - rule.fraction_bits).max().unwrap_or(2 * ABSENT);
@@ -273,18 +277,23 @@ impl GridsPlan {
     }
 
     /// Whether no subnormal value, whose leading one is unknown, is near the exponent below which it counts as 0.
-    fn ignores_surely(sum: &SumNode, all_normal: bool, of_values: bool, rules: &[GridRule], id: &OperationId) -> bool {
+    /// `by_itself` is the lowest unit if only a subnormal value places the grid.
+    fn ignores_surely(
+        sum: &SumNode,
+        all_normal: bool,
+        by_itself: Option<i32>,
+        rules: &[GridRule],
+        id: &OperationId,
+    ) -> bool {
         let Some((below, unless)) = sum.ignored else { return true };
         let lowest = |unit: i64| unit + sum.value_cut_bits - below;
         if all_normal || unless.is_some_and(|at_most| lowest(at_most + 1) >= -126) {
             return true;
         }
-        if of_values {
-            return false;
-        }
         // Either no product and no value is small enough, or there is one with small exponents and every
         // subnormal is.
-        let least = rules.iter().map(|rule| i64::from(rule.floor - rule.fraction_bits)).max().unwrap_or(0);
+        let of_floors = rules.iter().map(|rule| rule.floor - rule.fraction_bits);
+        let least = i64::from(of_floors.chain(by_itself).max().unwrap_or(0));
         let most_kept = rules.iter().map(|rule| i64::from(rule.fraction_bits)).max().unwrap_or(0);
         let of_product: i64 = [id.a, id.b]
             .iter()
