@@ -256,7 +256,7 @@ impl Search<'_, '_> {
             let id = subject.id();
             let evaluator = best.hypothesis.evaluator(id)?;
             let model = |dot: &Dot| {
-                let scales = dot.scales.as_ref().map(|(a, b)| (&a[..], &b[..]));
+                let scales = dot.scale_slices();
                 evaluator
                     .dot(mxprobe_models::Dot { a: &dot.a, b: &dot.b, c: dot.c, scales })
                     .expect("a dot of the operation")
@@ -279,7 +279,7 @@ impl Search<'_, '_> {
         let evaluator = best.hypothesis.evaluator(self.subject().id())?;
         let alike = |at: &usize| {
             let dot = &self.experiments.dots[*at];
-            let scales = dot.scales.as_ref().map(|(a, b)| (&a[..], &b[..]));
+            let scales = dot.scale_slices();
             let modelled = evaluator.dot(mxprobe_models::Dot { a: &dot.a, b: &dot.b, c: dot.c, scales });
             modelled.is_ok_and(|modelled| NanBits::Any.alike(d, modelled, self.experiments.answers[*at]))
         };

@@ -41,7 +41,7 @@ pub fn equals(arithmetic: &Arithmetic, seed: u64, nan: NanBits) -> Result<Vec<St
         }
     }
     for dot in Draw::new(id, seed_of(seed, 9)).take(COMPARED) {
-        let scales = dot.scales.as_ref().map(|(a, b)| (&a[..], &b[..]));
+        let scales = dot.scale_slices();
         let dot = mxprobe_models::Dot { a: &dot.a, b: &dot.b, c: dot.c, scales };
         let d = own.dot(dot)?;
         rivals.retain(|(_, rival)| rival.dot(dot).is_ok_and(|other| nan.alike(id.d, other, d)));

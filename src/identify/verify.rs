@@ -115,7 +115,7 @@ pub fn verify(
 fn shown(subject: &Subject<'_>, evaluator: &Evaluator, nan: NanBits, dot: &Dot) -> Result<Evidence, Error> {
     let id = subject.id();
     let model = |dot: &Dot| {
-        let scales = dot.scales.as_ref().map(|(a, b)| (&a[..], &b[..]));
+        let scales = dot.scale_slices();
         evaluator.dot(mxprobe_models::Dot { a: &dot.a, b: &dot.b, c: dot.c, scales }).expect("a dot of the operation")
     };
     let differs = |dots: &[Dot]| -> Result<Vec<bool>, Error> {

@@ -51,7 +51,7 @@ pub(crate) fn judge(unit: &Model, found: &Model, id: &OperationId, seed: u64, co
 
 /// Returns the operands of a dot for an evaluator.
 fn of_dot(dot: &Dot) -> mxprobe_models::Dot<'_> {
-    let scales = dot.scales.as_ref().map(|(a, b)| (&a[..], &b[..]));
+    let scales = dot.scale_slices();
     mxprobe_models::Dot { a: &dot.a, b: &dot.b, c: dot.c, scales }
 }
 

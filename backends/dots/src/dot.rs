@@ -16,6 +16,12 @@ pub struct Dot {
 }
 
 impl Dot {
+    /// The scales of a and of b.
+    #[must_use]
+    pub fn scale_slices(&self) -> Option<(&[u64], &[u64])> {
+        self.scales.as_ref().map(|(a, b)| (&a[..], &b[..]))
+    }
+
     /// A dot with every operand +0 and every scale 1.
     #[must_use]
     pub fn zeros(id: &OperationId) -> Self {

@@ -4,22 +4,22 @@ use mxprobe_api::{Elements, GemmOperands};
 use mxprobe_models::{Evaluator, Model, Path};
 
 /// A unit of adders `s`, `t` and `w`, and one dot in hexadecimal.
-struct Case {
-    s: &'static str,
-    t: &'static str,
-    w: &'static str,
-    tree: &'static str,
-    operation: &'static str,
-    a: &'static str,
-    b: &'static str,
-    c: &'static str,
+struct Case<'a> {
+    s: &'a str,
+    t: &'a str,
+    w: &'a str,
+    tree: &'a str,
+    operation: &'a str,
+    a: &'a str,
+    b: &'a str,
+    c: &'a str,
     d: u64,
 }
 
 const WIDE: &str = "output = \"wide\"";
 const F32: &str = "output = \"f32\"\nrounding = \"nearest-even\"\nnan = \"0x7fc00000\"";
 
-impl Case {
+impl Case<'_> {
     fn model(&self) -> Model {
         let mut text = "schema = \"mxprobe-model/1\"\nname = \"odd\"\ntitle = \"a unit that nobody has\"\n\
                         vendor = \"nobody\"\nfingerprint = \"odd\"\n[sources]\nhere = \"made up\"\n"
@@ -167,8 +167,8 @@ fn a_value_is_not_taken_for_the_nan_that_an_unrounded_sum_passes_on() {
     let w =
         "output = \"wide\"\nfraction_bits = 29\nexponent = \"operands\"\nexponent_floor = -135\nbelow = \"truncate\"";
     Case {
-        s: s.leak(),
-        t: t.leak(),
+        s: &s,
+        t: &t,
         w,
         tree: "s(w(t(0..2), t(2..4)), c)",
         operation: "dot.m4n4k4.f32.f16.f16.f32",

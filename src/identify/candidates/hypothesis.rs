@@ -92,6 +92,12 @@ impl Hypothesis {
         Self { skeleton: Rc::new(Skeleton { expression, plan, names, roles }), adders, flush: self.flush }
     }
 
+    /// Gives an adder these values, under the name that it has.
+    pub(in crate::identify) fn set(&mut self, at: usize, values: Adder) {
+        let name = std::mem::take(&mut self.adders[at].name);
+        self.adders[at] = Adder { name, ..values };
+    }
+
     /// Returns the same adders in another tree, with one more that passes exact sums on unrounded: the last one.
     pub(in crate::identify) fn with_one_more(&self, expression: Expression, name: &str, role: Role) -> Self {
         let (mut names, mut roles) = (self.skeleton.names.clone(), self.skeleton.roles.clone());

@@ -104,7 +104,7 @@ impl Move {
             }
             Self::Same { one, other, both } => {
                 for at in [*one, *other] {
-                    changed.adders[at] = Adder { name: to.adders[at].name.clone(), ..(**both).clone() };
+                    changed.set(at, (**both).clone());
                 }
             }
             Self::Unified { grid, result } => {
@@ -115,12 +115,11 @@ impl Move {
                     ..to.adders[*grid].clone()
                 };
                 for at in [*grid, *result] {
-                    changed.adders[at] = Adder { name: to.adders[at].name.clone(), ..both.clone() };
+                    changed.set(at, both.clone());
                 }
             }
             Self::Adder(at, Change::As(other)) => {
-                let name = changed.adders[*at].name.clone();
-                changed.adders[*at] = Adder { name, ..changed.adders[*other].clone() };
+                changed.set(*at, to.adders[*other].clone());
             }
             Self::Adder(at, change) => change.apply(&mut changed.adders[*at]),
         }

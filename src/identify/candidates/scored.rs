@@ -62,18 +62,29 @@ pub(in crate::identify) fn unexplained_of(
     hypothesis: &Hypothesis,
     which: &[usize],
 ) -> Vec<usize> {
-    let Ok(evaluator) = hypothesis.evaluator(experiments.subject.id()) else { return which.to_vec() };
+    let wrong = differing(experiments, hypothesis, which);
+    wrong.map_or_else(|| which.to_vec(), |wrong| wrong.into_iter().map(|(at, _)| at).collect())
+}
+
+/// Returns those of these dots that a hypothesis does not explain, each with the result that it gives, or `None` if no
+/// evaluator can be made of it.
+pub(in crate::identify) fn differing(
+    experiments: &mut Experiments<'_, '_>,
+    hypothesis: &Hypothesis,
+    which: &[usize],
+) -> Option<Vec<(usize, u64)>> {
+    let evaluator = hypothesis.evaluator(experiments.subject.id()).ok()?;
     let answers = std::mem::take(&mut experiments.answers);
     let mut wrong = Vec::new();
     let exact = evaluator.visit(experiments.sample(hypothesis.flush), which.iter().copied(), |at, d| {
         if d != answers[at] {
-            wrong.push(at);
+            wrong.push((at, d));
         }
         true
     });
     experiments.answers = answers;
     experiments.spend(hypothesis.weighted_additions(), which.len(), exact);
-    wrong
+    Some(wrong)
 }
 
 /// Dots decoded in one go if each is used only once.

@@ -104,7 +104,7 @@ pub(in crate::identify) fn united(hypothesis: &Hypothesis) -> Vec<Hypothesis> {
             for both in combined(&hypothesis.adders[one], &hypothesis.adders[other]) {
                 let mut changed = hypothesis.clone();
                 for at in [one, other] {
-                    changed.adders[at] = Adder { name: hypothesis.adders[at].name.clone(), ..both.clone() };
+                    changed.set(at, both.clone());
                 }
                 found.push(changed);
             }

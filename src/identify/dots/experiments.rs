@@ -186,7 +186,7 @@ impl<'a, 's> Experiments<'a, 's> {
 
 /// Adds a dot to a sample.
 pub(in crate::identify) fn push(sample: &mut Sample, dot: &Dot) {
-    let scales = dot.scales.as_ref().map(|(a, b)| (&a[..], &b[..]));
+    let scales = dot.scale_slices();
     sample.push(mxprobe_models::Dot { a: &dot.a, b: &dot.b, c: dot.c, scales });
 }
 

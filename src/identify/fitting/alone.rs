@@ -9,12 +9,11 @@ use super::{
     wrapped::EACH_PRODUCT,
 };
 use crate::{
-    dots::Dot,
     identify::{
         candidates::{
             hypothesis::{Hypothesis, ON_THE_WAY, float, on_fixed_grids},
             nan,
-            scored::{Scored, explained, modelled, spread, unexplained_of, without},
+            scored::{Scored, differing, explained, spread, without},
         },
         dots::experiments::Experiments,
         tree::{expression::Expression, skeleton::Role},
@@ -40,14 +39,15 @@ pub(in crate::identify) fn rounded_alone(
     now: &Scored,
     domain: &Domain,
 ) -> Option<Scored> {
-    let wrong = unexplained_of(experiments, &now.hypothesis, &domain.dots);
-    if wrong.len() < TRIED_FIRST || experiments.subject.id().is_integer() {
+    if experiments.subject.id().is_integer() {
         return None;
     }
-    let telling = telling(experiments, &now.hypothesis, &wrong);
+    let differing = differing(experiments, &now.hypothesis, &domain.dots)?;
+    let telling = telling(experiments, &differing);
     if telling.len() < TRIED_FIRST {
         return None;
     }
+    let wrong: Vec<usize> = differing.into_iter().map(|(at, _)| at).collect();
     let some = spread(&telling, TRIED_FIRST);
     let right = spread(&without(&domain.dots, &wrong), TRIED_RIGHT);
     let wrong = spread(&wrong, TRIED_WRONG);
@@ -69,7 +69,7 @@ pub(in crate::identify) fn rounded_alone(
                 return None;
             }
             let mut changed = hypothesis.clone();
-            changed.adders[own] = Adder { name: hypothesis.adders[own].name.clone(), ..adder.clone() };
+            changed.set(own, adder.clone());
             if least >= wrong.len() || explained(experiments, &changed, &some, some.len() - 1).is_none() {
                 continue;
             }
@@ -88,16 +88,15 @@ pub(in crate::identify) fn rounded_alone(
     Some(found)
 }
 
-/// Returns those of the dots `wrong` that may tell of a further rounding: the sign of a zero and the bits of a NaN do not.
-fn telling(experiments: &Experiments<'_, '_>, hypothesis: &Hypothesis, wrong: &[usize]) -> Vec<usize> {
+/// Returns those of the dots, each with the result that a candidate gives, that may tell of a further rounding: the sign of
+/// a zero and the bits of a NaN do not.
+fn telling(experiments: &Experiments<'_, '_>, differing: &[(usize, u64)]) -> Vec<usize> {
     let d = experiments.subject.id().d;
-    let dots: Vec<Dot> = wrong.iter().map(|at| experiments.dots[*at].clone()).collect();
-    let computed = modelled(experiments.subject, hypothesis, &dots).unwrap_or_default();
-    let tells = |(at, computed): (&usize, &u64)| match (d.decode(experiments.answers[*at]), d.decode(*computed)) {
+    let tells = |(at, found): &(usize, u64)| match (d.decode(experiments.answers[*at]), d.decode(*found)) {
         (Decoded::Zero { .. }, Decoded::Zero { .. }) | (Decoded::Nan { .. }, Decoded::Nan { .. }) => None,
         _ => Some(*at),
     };
-    wrong.iter().zip(&computed).filter_map(tells).collect()
+    differing.iter().filter_map(tells).collect()
 }
 
 /// Returns adders that only round, to each format on the way, and the adders of a hypothesis that round.

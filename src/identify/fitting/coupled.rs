@@ -52,8 +52,7 @@ pub(super) fn coupled(
         each_change(experiments, &base.adders[adders[0]], floors, &mut |experiments, changed| {
             let mut hypothesis = base.clone();
             for at in &adders {
-                let name = std::mem::take(&mut hypothesis.adders[*at].name);
-                hypothesis.adders[*at] = Adder { name, ..changed.clone() };
+                hypothesis.set(*at, changed.clone());
             }
             if explained(experiments, &hypothesis, &some, some.len() - 1).is_none() {
                 return;
@@ -100,8 +99,7 @@ pub(super) fn equalised(now: &Hypothesis) -> Vec<(Hypothesis, Vec<usize>)> {
             }
             let mut base = now.clone();
             for at in &group {
-                let name = now.adders[*at].name.clone();
-                base.adders[*at] = Adder { name, ..now.adders[own].clone() };
+                base.set(*at, now.adders[own].clone());
             }
             seen.push(group.clone());
             found.push((base, group));

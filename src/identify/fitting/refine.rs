@@ -74,21 +74,20 @@ pub(in crate::identify) fn refine(
     best
 }
 
-/// The share of the dots left unexplained that an adder for single leaves must explain, as one less one in so many, for
-/// the candidate to be changed no more without it.
-const ALL_BUT: usize = 8;
+/// Of the dots left unexplained, one in so many may remain for an adder for single leaves to be taken at once.
+const REMAIN: usize = 8;
 
 /// Changes values of a candidate, with an adder for single leaves or without it, whichever explains more.
 fn climbed(experiments: &mut Experiments<'_, '_>, candidate: Scored, domain: &Domain) -> Scored {
-    let alone = rounded_alone(experiments, &candidate, domain);
+    let mut alone = rounded_alone(experiments, &candidate, domain);
     let left = domain.dots.len() - candidate.explained;
+    if let Some(alone) = alone.take_if(|alone| (domain.dots.len() - alone.explained) * REMAIN <= left) {
+        return alone;
+    }
+    let plain = climb(experiments, candidate, 0, domain);
     match alone {
-        Some(alone) if (domain.dots.len() - alone.explained) * ALL_BUT <= left => alone,
-        Some(alone) => {
-            let plain = climb(experiments, candidate, 0, domain);
-            if alone.explained > plain.explained { climb(experiments, alone, 0, domain) } else { plain }
-        }
-        None => climb(experiments, candidate, 0, domain),
+        Some(alone) if alone.explained > plain.explained => climb(experiments, alone, 0, domain),
+        _ => plain,
     }
 }
 

@@ -1,8 +1,6 @@
 //! The adder of a single addition given up for that of others. If few dots show a value of a shared adder, one addition
 //! may seem to differ from the others, and every dot so far is explained by two adders of which neither is right.
 
-use mxprobe_models::Adder;
-
 use super::climb::{Domain, climb};
 use crate::identify::{
     candidates::{hypothesis::Hypothesis, scored::Scored},
@@ -45,7 +43,7 @@ fn with_one_less(hypothesis: &Hypothesis) -> Vec<Hypothesis> {
                     continue;
                 }
                 let mut changed = hypothesis.clone();
-                changed.adders[to] = Adder { name: adders[to].name.clone(), ..adders[from].clone() };
+                changed.set(to, adders[from].clone());
                 found.push(changed.merged());
             }
         }
@@ -58,7 +56,7 @@ mod tests {
     use std::{rc::Rc, sync::Arc};
 
     use mxprobe_api::{Format, Rounding};
-    use mxprobe_models::{Flush, NanRules};
+    use mxprobe_models::{Adder, Flush, NanRules};
 
     use super::*;
     use crate::identify::{

@@ -94,7 +94,7 @@ fn on_a_fixed_grid(
     let mut most = which.len() / 2;
     for adder in on_fixed_grids(experiments.subject.exponents(Leaf::Product(0))) {
         let mut changed = hypothesis.clone();
-        changed.adders[own] = Adder { name: hypothesis.adders[own].name.clone(), ..adder };
+        changed.set(own, adder);
         let Some(allowed) = (which.len() - most).checked_sub(1) else { return best };
         if let Some(explained) = explained(experiments, &changed, which, allowed) {
             most = explained;

@@ -146,10 +146,7 @@ impl GridsPlan {
         let has_value = |rule: &&GridRule| rule.others.iter().any(|at| is_value(&others[*at]));
         let by_itself = rules.iter().filter(has_value).map(|rule| -126 - rule.fraction_bits).max();
         let all_normal = others.iter().filter(|term| is_value(term)).all(is_normal);
-        if by_itself.is_some() && values > 1 && !all_normal && sum.ignored.is_some_and(|(_, unless)| unless.is_none()) {
-            return None;
-        }
-        if !Self::ignores_surely(sum, all_normal, by_itself, &rules, id) {
+        if !all_normal && !Self::ignores_surely(sum, (values, by_itself), &rules, id) {
             return None;
         }
         let least_kept = rules.iter().map(|rule| rule.floor - rule.fraction_bits).max().unwrap_or(2 * ABSENT);
@@ -277,18 +274,20 @@ impl GridsPlan {
     }
 
     /// Whether no subnormal value, whose leading one is unknown, is near the exponent below which it counts as 0.
-    /// `by_itself` is the lowest unit if only a subnormal value places the grid.
+    /// `by_itself` is the unit if only a subnormal one of the `values` places the grid.
     fn ignores_surely(
         sum: &SumNode,
-        all_normal: bool,
-        by_itself: Option<i32>,
+        (values, by_itself): (usize, Option<i32>),
         rules: &[GridRule],
         id: &OperationId,
     ) -> bool {
         let Some((below, unless)) = sum.ignored else { return true };
         let lowest = |unit: i64| unit + sum.value_cut_bits - below;
-        if all_normal || unless.is_some_and(|at_most| lowest(at_most + 1) >= -126) {
+        if unless.is_some_and(|at_most| lowest(at_most + 1) >= -126) {
             return true;
+        }
+        if unless.is_some() || by_itself.is_some() && values > 1 {
+            return false;
         }
         // Either no product and no value is small enough, or there is one with small exponents and every
         // subnormal is.
@@ -299,7 +298,7 @@ impl GridsPlan {
             .iter()
             .map(|format| format.as_float().map_or(-1000, |float| i64::from(float.min_exponent())))
             .sum();
-        unless.is_none() && lowest(least) <= -149 && lowest(of_product - most_kept) >= -126
+        lowest(least) <= -149 && lowest(of_product - most_kept) >= -126
     }
 
     /// How a node is added, if these lanes can add it.
