@@ -82,20 +82,14 @@ pub(super) unsafe fn finish<V: Halves, const NG: usize>(
     }
 }
 
-/// All bits set where one of these special cases was met.
-#[inline(always)]
-unsafe fn was_met<V: Halves>(met: V::I, cases: i32) -> V::I {
-    // SAFETY: upheld by the caller.
-    unsafe { V::greater(V::and(met, V::splat_i(cases)), V::splat_i(0)) }
-}
-
 /// What an unrounded sum passes on: the causes of a NaN if it is one, without its infinities.
 #[inline(always)]
 unsafe fn pass_on<V: Halves, const NG: usize>(met: &mut [V::I; NG]) {
     // SAFETY: upheld by the caller.
     unsafe {
         for met in met {
-            let both = V::and(was_met::<V>(*met, POSITIVE), was_met::<V>(*met, NEGATIVE));
+            let has = |bits: i32| V::greater(V::and(*met, V::splat_i(bits)), V::splat_i(0));
+            let both = V::and(has(POSITIVE), has(NEGATIVE));
             let causes = V::or(V::and(*met, V::splat_i(OPERAND | VALUE | INVALID)), V::and(both, V::splat_i(INVALID)));
             *met = V::select(V::greater(causes, V::splat_i(0)), causes, *met);
         }
@@ -115,15 +109,16 @@ unsafe fn settle<V: Halves, const NG: usize>(
         let value = node.others.iter().find(|term| matches!(term, GridTerm::C | GridTerm::Value(_)));
         for g in 0..NG {
             let met = out.met[g];
-            let has = |bits: i32| was_met::<V>(met, bits);
+            let has = |bits: i32| V::greater(V::and(met, V::splat_i(bits)), V::splat_i(0));
             // Values that are NaN may also come with an unrounded sum.
             let mut passed_on = V::splat_i(0);
             for term in node.others.iter().filter(|term| matches!(term, GridTerm::Sum(_) | GridTerm::Group(_))) {
                 let from = terms.get(*term);
                 if from.has_met {
-                    passed_on = V::or(passed_on, was_met::<V>(from.met[g], VALUE));
+                    passed_on = V::or(passed_on, V::and(from.met[g], V::splat_i(VALUE)));
                 }
             }
+            let passed_on = V::greater(passed_on, V::splat_i(0));
             let both = V::and(has(POSITIVE), has(NEGATIVE));
             let invalid = V::or(both, has(INVALID));
             let mut bits = V::select(has(NEGATIVE), V::splat_i(0xff80_0000_u32.cast_signed()), V::splat_i(0x7f80_0000));
