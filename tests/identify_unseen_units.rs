@@ -277,6 +277,16 @@ fn uneven_residues_are_found_by_exchanges() {
 }
 
 #[test]
+fn groups_that_are_added_exactly_are_found_by_exchanges_in_dots_that_are_left() {
+    recovered("one-product-and-a-group-of-two-added-exactly");
+}
+
+#[test]
+fn pairs_that_other_values_imitate_are_found_by_exchanges_in_dots_that_are_left() {
+    recovered("pairs-beside-a-sum-that-loses-five-bits");
+}
+
+#[test]
 fn an_addition_whose_terms_all_pass_others_alone_is_told_by_short_terms() {
     recovered("c-cut-like-the-sum-of-the-products");
 }

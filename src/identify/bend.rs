@@ -9,9 +9,11 @@ use super::{
     dots::around::around,
     fitting::{climb::Domain, gathered::gathered, refine::refine, search},
     outcome::Outcome,
-    run::{A_LITTLE, NEARLY_AT_FIRST, ONE_SHAPE, PAIRS, Search},
+    run::{A_LITTLE, NEARLY, NEARLY_AT_FIRST, ONE_SHAPE, PAIRS, Search},
     tree::{
+        exchanged,
         expression::Expression,
+        skeleton::Role,
         symmetric::{self, Apart},
     },
 };
@@ -21,6 +23,9 @@ use crate::dots::{Dot, seed_of};
 const ALMOST: usize = 98;
 /// Of a thousand dots, how many it must explain for that to be done before any other tree is tried.
 const LACKS_LITTLE: usize = 985;
+
+/// The most dots left unexplained in which products are exchanged.
+const EXCHANGED: usize = 400;
 
 /// The most dots left unexplained around which others are asked, and how many around each.
 const AROUND: usize = 40;
@@ -144,6 +149,48 @@ impl Search<'_, '_> {
         self.settle(scored, tried)
     }
 
+    /// Exchanges products in the dots that the candidate that explains the most leaves unexplained, if it explains all but
+    /// some of them, and tries the trees with the groups that show.
+    pub(super) fn regroup_what_is_near(&mut self, tried: &mut Vec<Scored>) -> Result<Option<Outcome>, Error> {
+        let all = self.experiments.dots.len();
+        let best = tried.iter().max_by_key(|scored| scored.explained).cloned();
+        let Some(best) = best.filter(|best| best.explained * 100 >= all * NEARLY) else { return Ok(None) };
+        let tree = &best.hypothesis.skeleton.expression;
+        if self.subject().id().block_scale().is_some() || !self.regrouped.insert(tree.untied()) {
+            return Ok(None);
+        }
+        let wrong = scored::unexplained(&mut self.experiments, &best.hypothesis);
+        let some: Vec<&Dot> = spread(&wrong, EXCHANGED).into_iter().map(|at| &self.experiments.dots[at]).collect();
+        let found = exchanged::regrouped(self.subject(), tree, &some, best.hypothesis.adders.len())?;
+        (self.progress)(&format!(
+            "  products exchanged in {} dots left: {} trees with groups",
+            some.len(),
+            found.len()
+        ));
+        // Groups that show are likelier than any tree that was not tried yet, so this takes its share of the whole budget.
+        let end = self.experiments.whole_stage();
+        let mut outcome = None;
+        for variant in found {
+            // The adders of the candidate remain, or they are determined again.
+            let hypothesis = best.hypothesis.with_one_more(variant.clone(), "group", Role::Group).merged();
+            let stage = self.experiments.at_most(ONE_SHAPE);
+            let scored = refine(&mut self.experiments, vec![Scored { hypothesis, explained: 0 }], 1, 0);
+            self.experiments.back_to(stage);
+            outcome = self.settle(scored, tried)?;
+            if outcome.is_none() {
+                outcome = self.with_few_adders(&variant, tried)?;
+            }
+            if outcome.is_none() {
+                outcome = self.shape(&variant, false, tried)?.1;
+            }
+            if outcome.is_some() {
+                break;
+            }
+        }
+        self.experiments.back_to(end);
+        Ok(outcome)
+    }
+
     /// Changes two values simultaneously of the candidate that explains the most dots, if it explains all but very few:
     /// its tree is likelier than any that was not tried yet.
     pub(super) fn bend_what_lacks_little(&mut self, tried: &mut Vec<Scored>) -> Result<Option<Outcome>, Error> {
@@ -159,6 +206,9 @@ impl Search<'_, '_> {
 
     /// Changes two values simultaneously of the candidate that explains the most dots, unless that was done before.
     pub(super) fn bend_what_is_almost_it(&mut self, tried: &mut Vec<Scored>) -> Result<Option<Outcome>, Error> {
+        if let Some(outcome) = self.regroup_what_is_near(tried)? {
+            return Ok(Some(outcome));
+        }
         let all = self.experiments.dots.len();
         let best = tried.iter().max_by_key(|scored| scored.explained).cloned();
         let Some(best) = best.filter(|best| best.explained * 100 >= all * ALMOST) else { return Ok(None) };

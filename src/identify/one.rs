@@ -38,6 +38,7 @@ pub fn identify(
         pairs: 0,
         around: 0,
         bent: HashSet::new(),
+        regrouped: HashSet::new(),
     };
     search.run()
 }

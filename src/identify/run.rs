@@ -32,7 +32,7 @@ use crate::{
 
 /// Per cent of the ordinary dots that a reading must explain for its values to be changed before other readings are
 /// tried. The first reading, which is the tree as observed, needs fewer.
-const NEARLY: usize = 94;
+pub(super) const NEARLY: usize = 94;
 pub(super) const NEARLY_AT_FIRST: usize = 80;
 /// Readings tried before two values of the best candidate are changed simultaneously, and readings still tried after a
 /// candidate misses only the bits of NaN.
@@ -93,6 +93,8 @@ pub(super) struct Search<'a, 's> {
     pub(super) around: usize,
     /// Trees and adders of which two values have been changed simultaneously.
     pub(super) bent: HashSet<(String, String)>,
+    /// Trees whose products have been exchanged in dots left unexplained.
+    pub(super) regrouped: HashSet<Expression>,
 }
 
 impl Search<'_, '_> {
@@ -175,6 +177,9 @@ impl Search<'_, '_> {
             return Ok(self.finished(outcome));
         }
         if let Some(outcome) = self.gather_what_is_near(&mut tried)? {
+            return Ok(self.finished(outcome));
+        }
+        if let Some(outcome) = self.regroup_what_is_near(&mut tried)? {
             return Ok(self.finished(outcome));
         }
         let above_floors = self.shapes_above_floors(&shapes, &counts)?;

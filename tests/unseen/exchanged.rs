@@ -139,5 +139,33 @@ pub(super) fn exchanged() -> Vec<Made> {
                  { terms = \"values\", exponent = \"leading\", fraction_bits = 29 }]",
             )],
         ),
+        // Only cancellation within a group and the exponent of its sum tell it from its terms.
+        Made::new(
+            "one-product-and-a-group-of-two-added-exactly",
+            "dot.m4n4k6.f32.bf16.bf16.f32",
+            "fold(c, all/3, s(w(0..1), w(1..3), acc))",
+            &[
+                (
+                    "s",
+                    "output = \"f32\"\nrounding = \"toward-zero\"\nfraction_bits = 87\nbelow = \"truncate\"\n\
+                     nan = \"0x7fffffff\"",
+                ),
+                ("w", "output = \"wide\""),
+            ],
+        ),
+        Made::new(
+            "pairs-beside-a-sum-that-loses-five-bits",
+            "dot.m4n4k8.f32.e5m2.e5m2.f32",
+            "fold(c, all/4, s(w(0..2), w(2..4), acc))",
+            &[
+                (
+                    "s",
+                    "output = \"f32\"\nrounding = \"nearest-even\"\nfraction_bits = 26\nexponent_floor = -138\n\
+                     below = \"truncate\"\nvalue_cut_bits = 5\n\
+                     nan = { order = [\"value\", \"operand\"], operand = \"0x7fffffff\", invalid = \"0xffc00000\" }",
+                ),
+                ("w", "output = \"wide\"\nfraction_bits = 27\nexponent_floor = -24\nbelow = \"truncate\""),
+            ],
+        ),
     ]
 }

@@ -1,5 +1,6 @@
 //! Summation trees: how they are written, read from experiments, and varied.
 
+pub(in crate::identify) mod exchanged;
 pub(in crate::identify) mod expression;
 pub(in crate::identify) mod focus;
 pub(in crate::identify) mod groups;
