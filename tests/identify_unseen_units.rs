@@ -287,6 +287,12 @@ fn pairs_that_other_values_imitate_are_found_by_exchanges_in_dots_that_are_left(
 }
 
 #[test]
+#[ignore = "takes half a minute of one core"]
+fn sums_that_are_not_rounded_are_told_from_sums_in_a_wider_format() {
+    recovered("sums-of-85-bits-that-f64-imitates");
+}
+
+#[test]
 fn an_addition_whose_terms_all_pass_others_alone_is_told_by_short_terms() {
     recovered("c-cut-like-the-sum-of-the-products");
 }

@@ -13,7 +13,11 @@ use super::{
     },
     document,
     dots::experiments,
-    fitting::{payloads, refine::refine, rejoined::rejoined},
+    fitting::{
+        payloads,
+        refine::refine,
+        rejoined::{passed_on, rejoined},
+    },
     outcome::{Arithmetic, Outcome},
     refute::{rivals, simplify},
     run::Search,
@@ -48,13 +52,14 @@ enum Attacked {
     Fails(Scored),
 }
 
-/// What is known of an adder that a single addition has for itself in a candidate under attack.
+/// What is known of an adder that a single addition has for itself in a candidate under attack, and of a format of more
+/// bits than d on the way.
 enum Single {
     /// Nothing, or there is none.
     Unknown,
-    /// It was given up for that of other additions. The candidate before that is kept.
+    /// It was given up. The candidate before that is kept.
     GivenUp(Box<Scored>),
-    /// The addition needs it.
+    /// It is needed.
     Needed,
 }
 
@@ -164,14 +169,17 @@ impl Search<'_, '_> {
         Ok(Attacked::Fails(now))
     }
 
-    /// Gives up an adder of a single addition in a candidate that explains every dot, if that of others will do, unless
-    /// such an adder was given up before.
+    /// Gives up an adder of a single addition in a candidate that explains every dot, if that of others will do, and a
+    /// wider format on the way, if sums that are not rounded will do, unless either was given up before.
     fn rejoin(&mut self, scored: &mut Scored, single: &mut Single) {
-        if matches!(single, Single::Unknown)
-            && scored.explained == self.experiments.dots.len()
-            && let Some(fewer) = rejoined(&mut self.experiments, &scored.hypothesis)
-        {
-            *single = Single::GivenUp(Box::new(std::mem::replace(scored, fewer)));
+        if !matches!(single, Single::Unknown) || scored.explained < self.experiments.dots.len() {
+            return;
+        }
+        let passed = passed_on(&mut self.experiments, &scored.hypothesis);
+        let from = passed.as_ref().unwrap_or(scored);
+        let fewer = rejoined(&mut self.experiments, &from.hypothesis);
+        if let Some(simpler) = fewer.or(passed) {
+            *single = Single::GivenUp(Box::new(std::mem::replace(scored, simpler)));
         }
     }
 

@@ -167,5 +167,24 @@ pub(super) fn exchanged() -> Vec<Made> {
                 ("w", "output = \"wide\"\nfraction_bits = 27\nexponent_floor = -24\nbelow = \"truncate\""),
             ],
         ),
+        // f64 on the way gives the same bits but where a sum loses one that decides how c is cut.
+        Made::new(
+            "sums-of-85-bits-that-f64-imitates",
+            "dot.m4n4k16.f32.bf16.bf16.f32",
+            "s(w(t(0..8), t(8..16)), c)",
+            &[
+                (
+                    "s",
+                    "output = \"f32\"\nrounding = \"to-odd\"\nfraction_bits = 28\nexponent = \"leading\"\n\
+                     below = \"nearest\"\nsubnormals = \"flush-before-rounding\"\nnan = \"0x7fffffff\"",
+                ),
+                (
+                    "t",
+                    "output = \"f32\"\nrounding = \"toward-zero\"\nfraction_bits = 28\nexponent = \"leading\"\n\
+                     below = \"nearest\"\nnan = \"0x7fc00000\"",
+                ),
+                ("w", "output = \"wide\"\nfraction_bits = 85\nbelow = \"truncate\"\ncarry_bits = 2"),
+            ],
+        ),
     ]
 }

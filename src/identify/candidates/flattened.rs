@@ -8,13 +8,14 @@ use super::hypothesis::Hypothesis;
 use crate::identify::tree::{expression::Expression, skeleton::Skeleton};
 
 /// Returns variants of a hypothesis with fewer levels of unrounded sums: each sum joined into the addition that takes
-/// it, or all leaves of nested unrounded sums added at once by any of the adders that do not round. Empty if no
-/// unrounded sum takes another sum.
+/// it, or all leaves of nested unrounded sums added at once by any of the adders that do not round; or without additions
+/// of a single term that do nothing. Empty if there is none of these.
 pub(in crate::identify) fn flattened(hypothesis: &Hypothesis) -> Vec<Hypothesis> {
     let tree = &hypothesis.skeleton.expression;
     let wide: Vec<bool> = hypothesis.adders.iter().map(|adder| adder.output == Output::Wide).collect();
     let at_once = (0..wide.len()).filter(|own| wide[*own]).map(|own| at_once(tree, &wide, own));
-    let mut found: Vec<Expression> = std::iter::once(joined(tree, &wide)).chain(at_once).collect();
+    let nothing: Vec<bool> = (0..wide.len()).map(|at| wide[at] && hypothesis.adders[at].grid.is_empty()).collect();
+    let mut found: Vec<Expression> = [bare(tree, &nothing), joined(tree, &wide)].into_iter().chain(at_once).collect();
     found.retain(|changed| changed != tree);
     found.dedup();
     let with = |expression: Expression| {
@@ -28,6 +29,15 @@ pub(in crate::identify) fn flattened(hypothesis: &Hypothesis) -> Vec<Hypothesis>
 /// Whether one of the arguments is a sum.
 fn takes_sums(arguments: &[Expression]) -> bool {
     arguments.iter().any(|argument| matches!(argument, Expression::Add(..)))
+}
+
+/// Removes additions of a single term by the adders that do nothing then.
+fn bare(tree: &Expression, nothing: &[bool]) -> Expression {
+    let Expression::Add(own, arguments) = tree else { return tree.clone() };
+    match &arguments[..] {
+        [one] if nothing[*own] => bare(one, nothing),
+        all => Expression::Add(*own, all.iter().map(|argument| bare(argument, nothing)).collect()),
+    }
 }
 
 /// Replaces unrounded sums of sums by their arguments in the additions that take them.

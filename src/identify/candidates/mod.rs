@@ -9,3 +9,4 @@ pub(in crate::identify) mod nan;
 pub(in crate::identify) mod proposals;
 pub(in crate::identify) mod scored;
 pub(in crate::identify) mod united;
+pub(in crate::identify) mod unrounded;

@@ -1,9 +1,15 @@
-//! The adder of a single addition given up for that of others. If few dots show a value of a shared adder, one addition
-//! may seem to differ from the others, and every dot so far is explained by two adders of which neither is right.
+//! The adder of a single addition given up for that of others, and a format of more bits than d on the way given up for
+//! sums that are not rounded. If few dots show a value of a shared adder, one addition may seem to differ from the others,
+//! and every dot so far is explained by two adders of which neither is right; and hardly any dot shows what a wider format
+//! loses.
 
 use super::climb::{Domain, climb};
 use crate::identify::{
-    candidates::{hypothesis::Hypothesis, scored::Scored},
+    candidates::{
+        hypothesis::Hypothesis,
+        scored::{Scored, explained},
+        unrounded::{rounds_to_more, unrounded},
+    },
     dots::experiments::Experiments,
     tree::skeleton::Role,
 };
@@ -24,6 +30,24 @@ pub(in crate::identify) fn rejoined(experiments: &mut Experiments<'_, '_>, hypot
         experiments.back_to(stage);
         (found.explained == domain.dots.len()).then_some(found)
     })
+}
+
+/// Returns a candidate that explains every dot, in which sums that were rounded to more bits than d has are passed on
+/// unrounded.
+pub(in crate::identify) fn passed_on(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis) -> Option<Scored> {
+    let bits = experiments.subject.id().d.fraction_bits();
+    let all: Vec<usize> = (0..experiments.dots.len()).collect();
+    let mut now = None;
+    for at in 0..hypothesis.adders.len() {
+        let from = now.as_ref().unwrap_or(hypothesis);
+        if !rounds_to_more(from, at, bits) {
+            continue;
+        }
+        if let Some(found) = unrounded(from, at).into_iter().find(|it| explained(experiments, it, &all, 0).is_some()) {
+            now = Some(found);
+        }
+    }
+    now.map(|hypothesis| Scored { hypothesis, explained: all.len() })
 }
 
 /// Returns the hypotheses in which an adder of one addition and an adder of several are one, where their results allow it:

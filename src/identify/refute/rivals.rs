@@ -7,7 +7,7 @@ use mxprobe_models::{Adder, Flush, GridRule, Output, PARAMETERS, Parameter, RULE
 
 use super::{
     pool::Pool,
-    thresholds::{self, Threshold},
+    thresholds::{self, Threshold, depths},
 };
 use crate::{
     dots::{Dot, Random, Sparse, draw, seed_of},
@@ -78,17 +78,18 @@ pub(in crate::identify) fn splitting(
     shared.extend(Sparse::new(subject.id(), seed_of(seed, 5)).take(pool / 3));
     let shared = Pool::new(subject, shared, hypothesis);
     // Dots about each adder, and arbitrary others, drawn when the first rival needs them.
-    let mut about: BTreeMap<(Option<usize>, bool), Pool> = BTreeMap::new();
+    let mut about: BTreeMap<(Option<usize>, &[i32]), Pool> = BTreeMap::new();
     let mut sparse: Option<Pool> = None;
     let mut found = Vec::new();
-    for rival in neighbours(experiments, hypothesis, &mut random) {
+    let rivals = neighbours(experiments, hypothesis, &mut random);
+    for rival in &rivals {
         if !rival.explains(experiments, hypothesis, &all) {
             continue;
         }
         let mut split = shared.split(subject, &rival.hypothesis);
         if split.is_empty() {
             let drawn = |random: &mut Random, times: usize| {
-                Pool::new(subject, aim.at(&rival).dots(subject, random, times * aimed), hypothesis)
+                Pool::new(subject, aim.at(rival).dots(subject, random, times * aimed), hypothesis)
             };
             let others = |random: &mut Random, times: usize| {
                 let dots = Sparse::new(subject.id(), random.bits()).take(times * aimed).collect();
@@ -97,9 +98,8 @@ pub(in crate::identify) fn splitting(
             let pools = if rival.floor.is_some() || rival.product.is_some() {
                 [&drawn(&mut random, 1), &others(&mut random, 1)]
             } else {
-                let own = about
-                    .entry((rival.adder, rival.depths.is_empty()))
-                    .or_insert_with(|| drawn(&mut random, OF_AN_ADDER));
+                let own =
+                    about.entry((rival.adder, &rival.depths[..])).or_insert_with(|| drawn(&mut random, OF_AN_ADDER));
                 [&*own, &*sparse.get_or_insert_with(|| others(&mut random, MORE))]
             };
             split = pools
@@ -201,6 +201,9 @@ struct Aim {
     nodes: Vec<Node>,
     /// Half of the dots use leaves regardless of `nodes`.
     anywhere: bool,
+    /// How far below the largest term the additions that take the sums in question decide something. If there are any, a
+    /// third of the dots are ladders (see [`Aim::ladder`]).
+    later: Vec<i32>,
     /// The products of each node, without those of a sum that contains c, and whether they meet c or such a sum there.
     tied: Vec<(Vec<usize>, bool)>,
     /// Fraction bits to which the unit, or the adder in question, rounds.
@@ -224,6 +227,7 @@ impl Aim {
                 .collect(),
             nodes: hypothesis.skeleton.nodes(),
             anywhere: true,
+            later: Vec::new(),
             fraction_bits: root.and_then(rounded_to).unwrap_or_else(|| subject.id().d.fraction_bits()),
         }
     }
@@ -241,6 +245,9 @@ impl Aim {
             aim.anywhere = aim.nodes.is_empty();
         }
         if let Some(adder) = rival.adder {
+            let takers = rival.hypothesis.skeleton.expression.takers(adder).into_iter();
+            let takers: Vec<Adder> = takers.map(|taker| rival.hypothesis.adders[taker].clone()).collect();
+            aim.later = if takers.is_empty() { Vec::new() } else { depths(&takers) };
             aim.nodes.retain(|node| node.adder == adder);
             aim.tied = aim.nodes.iter().filter_map(|node| tied(&node.parts)).collect();
             let adder = &rival.hypothesis.adders[adder];
@@ -254,7 +261,46 @@ impl Aim {
     /// Draws dots of one to four terms at these places.
     fn dots(&self, subject: &Subject<'_>, random: &mut Random, count: usize) -> Vec<Dot> {
         let leaves: Vec<Vec<Leaf>> = subject.leaves().into_iter().map(|leaf| vec![leaf]).collect();
-        (0..count).map(|_| self.tie(subject, random).unwrap_or_else(|| self.dot(subject, random, &leaves))).collect()
+        let one = |random: &mut Random| {
+            let is_ladder = !self.later.is_empty() && random.below(3) == 0;
+            let ladder = if is_ladder { self.ladder(subject, random) } else { None };
+            ladder.or_else(|| self.tie(subject, random)).unwrap_or_else(|| self.dot(subject, random, &leaves))
+        };
+        (0..count).map(|_| one(random)).collect()
+    }
+
+    /// Draws a dot of two terms of one addition and c, of one or two bits each: what the addition loses may decide how a
+    /// later one cuts or rounds. `None` if no addition has two terms.
+    fn ladder(&self, subject: &Subject<'_>, random: &mut Random) -> Option<Dot> {
+        let id = subject.id();
+        let mut parts = self.nodes.get(random.below(self.nodes.len().max(1)))?.parts.clone();
+        parts.retain(|part| !part.is_empty());
+        let mut one = |random: &mut Random| {
+            let part = (!parts.is_empty()).then(|| parts.swap_remove(random.below(parts.len())))?;
+            Some(part[random.below(part.len())])
+        };
+        let mut terms = vec![(one(random)?, 0), (one(random)?, self.depths[random.below(self.depths.len())])];
+        if subject.leaves().contains(&Leaf::C) && terms.iter().all(|(leaf, _)| *leaf != Leaf::C) {
+            terms.push((Leaf::C, self.later[random.below(self.later.len())]));
+        }
+        // c lies below the sum, or above it.
+        let top = self.centres[random.below(self.centres.len())] + random.between(-3, 3);
+        let up = if random.below(3) == 0 { terms.last().map_or(0, |(_, depth)| *depth) } else { 0 };
+        let mut dot = subject.zeros();
+        for (at, (leaf, depth)) in terms.into_iter().enumerate() {
+            let below = if leaf == Leaf::C && up > 0 { 0 } else { up + depth };
+            let exponent = top - below - if at == 0 { 0 } else { random.between(-2, 2) };
+            let significand = [1, 1, 1, 3][random.below(4)];
+            match leaf {
+                Leaf::C => dot.c = power(id.c, random.flip(), significand, exponent),
+                Leaf::Product(k) => {
+                    let of_b = exponent / 2 + random.between(-2, 2);
+                    dot.a[k] = power(id.a, random.flip(), significand, exponent - of_b);
+                    dot.b[k] = power(id.b, false, 1, of_b);
+                }
+            }
+        }
+        Some(dot)
     }
 
     /// Draws a tie, or a value that becomes one if a bit is lost, and a small term at a depth where something is
@@ -419,20 +465,5 @@ fn centres(subject: &Subject<'_>, hypothesis: &Hypothesis) -> Vec<i32> {
     // If products do not reach that far, only c can show how a sum overflows.
     let most = subject.id().c.as_float().map_or(high, FloatEncoding::max_exponent);
     found.extend((most > high + 3).then_some(most));
-    found
-}
-
-/// Returns how far below the largest term, in binades, something is decided.
-fn depths(adders: &[Adder]) -> Vec<i32> {
-    let mut found = vec![11, 24];
-    for adder in adders {
-        found.extend(adder.grid.iter().map(|rule| rule.fraction_bits));
-        if let Some(ignored) = adder.ignored_values {
-            found.extend(adder.grid.iter().map(|rule| rule.fraction_bits + ignored.below_bits));
-        }
-        if let Output::Float { fraction_bits, .. } = adder.output {
-            found.push(fraction_bits.cast_signed());
-        }
-    }
     found
 }

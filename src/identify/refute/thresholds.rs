@@ -1,13 +1,14 @@
 //! Rivals of a hypothesis in which a limit lies elsewhere: one below which values are left out, a floor of exponents, or
 //! the lowest bit of a sum.
 
-use mxprobe_api::FloatEncoding;
+use mxprobe_api::{FloatEncoding, Format};
 use mxprobe_models::{Adder, Below, Class, Exponent, GridRule, IgnoredValues, Output, Term};
 
 use crate::identify::{
     candidates::{
         hypothesis::{Hypothesis, grid, plain_rule},
         scored::explained,
+        unrounded::{rounded_to_f64, rounds_to_more, unrounded},
     },
     dots::experiments::Experiments,
 };
@@ -29,6 +30,7 @@ pub(in crate::identify) fn all(experiments: &mut Experiments<'_, '_>, hypothesis
     found.extend(floors(experiments, hypothesis));
     found.extend(grids(experiments, hypothesis));
     found.extend(rules(experiments, hypothesis));
+    found.extend(more_or_fewer_bits(experiments, hypothesis));
     found
 }
 
@@ -85,12 +87,19 @@ fn floors(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis) -> Vec
 const EXACT_BITS: i32 = 200;
 const MORE: [i32; 7] = [0, 1, 3, 7, 15, 31, 63];
 
-/// Returns the rivals in which an exact sum is cut instead, as near to its largest term as the dots so far allow.
+/// Returns the rivals in which an exact sum is cut instead, as near to its largest term as the dots so far allow, and those
+/// in which one that is cut and passed on unrounded keeps more bits.
 fn grids(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis) -> Vec<Threshold> {
     let mut found = Vec::new();
-    for (at, adder) in hypothesis.adders.iter().enumerate().filter(|(_, adder)| adder.grid.is_empty()) {
-        let with = |bits| Adder { grid: grid(Exponent::Operands, bits), below: Below::Truncate, ..adder.clone() };
-        found.extend(fewest(experiments, hypothesis, at, &with));
+    for (at, adder) in hypothesis.adders.iter().enumerate() {
+        if adder.grid.is_empty() {
+            let with = |bits| Adder { grid: grid(Exponent::Operands, bits), below: Below::Truncate, ..adder.clone() };
+            found.extend(fewest(experiments, hypothesis, at, &with));
+        }
+        if let ([rule], Output::Wide) = (&adder.grid[..], adder.output) {
+            let with = |bits| Adder { grid: vec![GridRule { fraction_bits: bits, ..*rule }], ..adder.clone() };
+            found.extend(thresholds(hypothesis, at, rule.fraction_bits, &with));
+        }
     }
     found
 }
@@ -115,6 +124,30 @@ fn rules(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis) -> Vec<
     found
 }
 
+/// How far below the last place of an intermediate format a bit lies that it loses.
+const LOST: [i32; 6] = [1, 2, 4, 8, 16, 31];
+
+/// Returns the rivals in which an adder on the way passes its sums on unrounded, and those in which one that does rounds
+/// them to f64 instead.
+fn more_or_fewer_bits(experiments: &Experiments<'_, '_>, hypothesis: &Hypothesis) -> Vec<Threshold> {
+    let d = experiments.subject.id().d;
+    let mut found = Vec::new();
+    for at in 0..hypothesis.adders.len() {
+        let mut rivals = if d == Format::F64 { Vec::new() } else { rounded_to_f64(hypothesis, at) };
+        if rounds_to_more(hypothesis, at, d.fraction_bits()) {
+            rivals.extend(unrounded(hypothesis, at));
+        }
+        let bits = |adder: &Adder| match adder.output {
+            Output::Float { fraction_bits, .. } => fraction_bits.cast_signed(),
+            _ => Format::F64.fraction_bits().cast_signed(),
+        };
+        let deep: Vec<i32> = LOST.iter().map(|lower| bits(&hypothesis.adders[at]) + lower).collect();
+        let threshold = |hypothesis| Threshold { hypothesis, floor: None, adder: at, depths: deep.clone() };
+        found.extend(rivals.into_iter().map(threshold));
+    }
+    found
+}
+
 /// Whether an adder takes products, or values: c and rounded sums.
 fn takes(hypothesis: &Hypothesis, at: usize, terms: Class) -> bool {
     let nodes = &hypothesis.skeleton.plan.nodes;
@@ -134,18 +167,45 @@ fn fewest(
     with: &dyn Fn(i32) -> Adder,
 ) -> Vec<Threshold> {
     let all: Vec<usize> = (0..experiments.dots.len()).collect();
-    let rival = |bits: i32| {
-        let mut changed = hypothesis.clone();
-        changed.adders[at] = with(bits);
-        changed
-    };
+    let rival = |bits: i32| with_adder(hypothesis, at, with(bits));
     let (mut good, mut bad) = (EXACT_BITS, 1);
     while good - bad > 1 {
         let middle = i32::midpoint(good, bad);
         let fits = explained(experiments, &rival(middle), &all, 0).is_some();
         if fits { good = middle } else { bad = middle }
     }
-    let depths: Vec<i32> = MORE.into_iter().map(|more| good + more).filter(|bits| *bits <= EXACT_BITS).collect();
-    let threshold = |bits: &i32| Threshold { hypothesis: rival(*bits), floor: None, adder: at, depths: depths.clone() };
+    thresholds(hypothesis, at, good, with)
+}
+
+/// Returns the rivals in which one adder keeps `least` bits, and more.
+fn thresholds(hypothesis: &Hypothesis, at: usize, least: i32, with: &dyn Fn(i32) -> Adder) -> Vec<Threshold> {
+    let depths: Vec<i32> = MORE.into_iter().map(|more| least + more).filter(|bits| *bits <= EXACT_BITS).collect();
+    let threshold = |bits: &i32| Threshold {
+        hypothesis: with_adder(hypothesis, at, with(*bits)),
+        floor: None,
+        adder: at,
+        depths: depths.clone(),
+    };
     depths.iter().map(threshold).collect()
+}
+
+fn with_adder(hypothesis: &Hypothesis, at: usize, adder: Adder) -> Hypothesis {
+    let mut changed = hypothesis.clone();
+    changed.adders[at] = adder;
+    changed
+}
+
+/// Returns how far below the largest term, in binades, something is decided.
+pub(super) fn depths(adders: &[Adder]) -> Vec<i32> {
+    let mut found = vec![11, 24];
+    for adder in adders {
+        found.extend(adder.grid.iter().map(|rule| rule.fraction_bits));
+        if let Some(ignored) = adder.ignored_values {
+            found.extend(adder.grid.iter().map(|rule| rule.fraction_bits + ignored.below_bits));
+        }
+        if let Output::Float { fraction_bits, .. } = adder.output {
+            found.push(fraction_bits.cast_signed());
+        }
+    }
+    found
 }

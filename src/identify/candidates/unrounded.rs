@@ -1,0 +1,90 @@
+//! Sums that are passed on unrounded in place of sums in a format of more bits than d, and the reverse: hardly any dot
+//! tells one from the other.
+
+use mxprobe_api::{Format, Rounding};
+use mxprobe_models::{Adder, Exponent, Output};
+
+use super::{
+    hypothesis::{Hypothesis, float, in_format},
+    moves::hand_on,
+};
+use crate::identify::tree::skeleton::Role;
+
+/// Roundings to f64 that are told from a sum that is not rounded.
+const ROUNDINGS: [Rounding; 2] = [Rounding::NearestEven, Rounding::TowardZero];
+
+/// Returns whether an adder on the way to d rounds to more fraction bits than these.
+pub(in crate::identify) fn rounds_to_more(hypothesis: &Hypothesis, at: usize, fraction_bits: u32) -> bool {
+    let on_the_way = hypothesis.skeleton.roles[at] != Role::Root;
+    on_the_way
+        && matches!(hypothesis.adders[at].output, Output::Float { fraction_bits: own, .. } if own > fraction_bits)
+}
+
+/// Returns the hypotheses in which an adder passes its sums on unrounded: as it is, and with the adders that take them
+/// counting from the leading bit of each term.
+pub(in crate::identify) fn unrounded(hypothesis: &Hypothesis, at: usize) -> [Hypothesis; 2] {
+    let mut passed = hypothesis.clone();
+    hand_on(&mut passed.adders[at]);
+    let mut leading = passed.clone();
+    for taker in hypothesis.skeleton.expression.takers(at) {
+        leading.adders[taker].grid.iter_mut().for_each(|rule| rule.exponent = Exponent::Leading);
+    }
+    [passed, leading]
+}
+
+/// Returns the hypotheses in which an adder that passes its sums on unrounded rounds them to f64.
+pub(in crate::identify) fn rounded_to_f64(hypothesis: &Hypothesis, at: usize) -> Vec<Hypothesis> {
+    let adder = &hypothesis.adders[at];
+    let Some(rounded) = in_format(adder, Format::F64).filter(|_| adder.output == Output::Wide) else {
+        return Vec::new();
+    };
+    let with = |rounding| {
+        let mut changed = hypothesis.clone();
+        let output = float(Format::F64, Format::F64.fraction_bits(), rounding);
+        changed.set(at, Adder { output, ..rounded.clone() });
+        changed
+    };
+    ROUNDINGS.map(with).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{rc::Rc, sync::Arc};
+
+    use mxprobe_models::{Flush, NanRules};
+
+    use super::*;
+    use crate::identify::{
+        candidates::hypothesis::grid,
+        tree::{expression::Expression, skeleton::Skeleton},
+    };
+
+    #[test]
+    fn a_wider_format_on_the_way_is_given_up_and_its_taker_counts_from_the_leading_bit() {
+        let (product, sum) = (Expression::Product, Expression::Add);
+        let expression = sum(0, vec![sum(1, vec![product(0), product(1)]), Expression::C]);
+        let of = |format: Format| {
+            Adder::exact("sum", float(format, format.fraction_bits(), Rounding::TowardZero), NanRules::default())
+        };
+        let with = |inner: Adder| Hypothesis {
+            skeleton: Rc::new(Skeleton {
+                plan: Arc::new(expression.plan()),
+                expression: expression.clone(),
+                names: vec!["sum".into(), "sum-1".into()],
+                roles: vec![Role::Root, Role::Inner],
+            }),
+            adders: vec![Adder { grid: grid(Exponent::Operands, 25), ..of(Format::F32) }, inner],
+            flush: Flush::default(),
+        };
+        let (narrow, wide) = (with(of(Format::F32)), with(of(Format::F64)));
+        assert_eq!([0, 1].map(|at| rounds_to_more(&narrow, at, 23)), [false, false]);
+        assert_eq!([0, 1].map(|at| rounds_to_more(&wide, at, 23)), [false, true]);
+        let [passed, leading] = unrounded(&wide, 1);
+        assert_eq!([&passed, &leading].map(|hypothesis| hypothesis.adders[1].output), [Output::Wide; 2]);
+        let exponents = [passed, leading.clone()].map(|hypothesis| hypothesis.adders[0].grid[0].exponent);
+        assert_eq!(exponents, [Exponent::Operands, Exponent::Leading]);
+        assert!(rounded_to_f64(&wide, 1).is_empty());
+        let outputs: Vec<Output> = rounded_to_f64(&leading, 1).iter().map(|rounded| rounded.adders[1].output).collect();
+        assert_eq!(outputs, ROUNDINGS.map(|rounding| float(Format::F64, 52, rounding)));
+    }
+}
