@@ -223,6 +223,10 @@ impl Search<'_, '_> {
     /// asked. It is the likeliest one, so this takes its share of the budget even if the stage has ended.
     fn bend_around(&mut self, best: Scored, tried: &mut Vec<Scored>) -> Result<Option<Outcome>, Error> {
         let wrong = scored::unexplained(&mut self.experiments, &best.hypothesis);
+        // Payloads of NaN are fitted by themselves.
+        if self.only_nan(&best, &wrong)? {
+            return Ok(None);
+        }
         self.ask_around(&best, &wrong)?;
         let end = self.experiments.whole_stage();
         self.experiments.at_most(ONE_SHAPE);

@@ -33,7 +33,12 @@ pub(in crate::identify) fn fitted(experiments: &mut Experiments<'_, '_>, from: &
     let of_nan: Vec<usize> = all.iter().copied().filter(is_nan).collect();
     let some = spread(&of_nan, COMPARED);
     let wrong = unexplained_of(experiments, &from.hypothesis, &some);
-    let mut beam = vec![Candidate { hypothesis: from.hypothesis.clone(), wrong }];
+    // c alone may become NaN by rules of its own, which no other dot shows.
+    let mut beam = vec![Candidate { hypothesis: from.hypothesis.clone(), wrong: wrong.clone() }];
+    let of_c = from.hypothesis.skeleton.expression.untied().of_c_alone();
+    if let Some(addition) = of_c.filter(|addition| from.hypothesis.shared()[*addition]) {
+        beam.push(Candidate { hypothesis: from.hypothesis.parted(&[addition]), wrong });
+    }
     for _ in 0..ROUNDS {
         let mut next = beam.clone();
         for now in &beam {

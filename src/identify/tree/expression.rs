@@ -333,6 +333,15 @@ impl Expression {
         }
     }
 
+    /// Returns the adder of an addition that takes c alone.
+    pub(in crate::identify) fn of_c_alone(&self) -> Option<usize> {
+        let Self::Add(own, arguments) = self else { return None };
+        match &arguments[..] {
+            [Self::C] => Some(*own),
+            all => all.iter().find_map(Self::of_c_alone),
+        }
+    }
+
     /// Whether an addition takes one of the `wanted` leaves alone.
     pub(in crate::identify) fn has_alone(&self, wanted: &dyn Fn(&Self) -> bool) -> bool {
         let Self::Add(_, arguments) = self else { return false };
