@@ -62,7 +62,11 @@ impl Search<'_, '_> {
     /// Determines the adders of a tree whose additions share one, then of the same tree with one for each level, and with
     /// one more for the addition that gives d or for the one that takes c. Values are changed in those that explain the
     /// most dots first: an adder shared by additions that differ explains many, too.
-    fn with_few_adders(&mut self, shape: &Expression, tried: &mut Vec<Scored>) -> Result<Option<Outcome>, Error> {
+    pub(super) fn with_few_adders(
+        &mut self,
+        shape: &Expression,
+        tried: &mut Vec<Scored>,
+    ) -> Result<Option<Outcome>, Error> {
         let of = scored::spread(&self.experiments.ordinary, search::SECOND).len();
         let mut seen = HashSet::new();
         let stage = self.experiments.at_most(2 * A_LITTLE);
@@ -223,10 +227,6 @@ impl Search<'_, '_> {
     /// asked. It is the likeliest one, so this takes its share of the budget even if the stage has ended.
     fn bend_around(&mut self, best: Scored, tried: &mut Vec<Scored>) -> Result<Option<Outcome>, Error> {
         let wrong = scored::unexplained(&mut self.experiments, &best.hypothesis);
-        // Payloads of NaN are fitted by themselves.
-        if self.only_nan(&best, &wrong)? {
-            return Ok(None);
-        }
         self.ask_around(&best, &wrong)?;
         let end = self.experiments.whole_stage();
         self.experiments.at_most(ONE_SHAPE);

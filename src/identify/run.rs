@@ -191,6 +191,12 @@ impl Search<'_, '_> {
         let symmetric = self.symmetric_shapes(&shapes, &above_floors, near)?;
         // If a tree explains nearly every dot, an addition hidden in it is likelier than another tree. The dots about
         // exchanges have been asked all the same.
+        if !near
+            && let Some(shape) = observed.first()
+            && let Some(outcome) = self.with_few_adders(shape, &mut tried)?
+        {
+            return Ok(self.finished(outcome));
+        }
         if !near && let Some(outcome) = self.symmetric(&symmetric, &mut come, &mut tried)? {
             return Ok(self.finished(outcome));
         }

@@ -316,6 +316,23 @@ pub(super) fn named() -> Vec<Made> {
                 ("t", &f64_rule("rounding = \"nearest-even\"\nsubnormals = \"flush-before-rounding\"")),
             ],
         ),
+        Made::new(
+            "first-block-in-ones-complement",
+            "dot.m4n4k4.f32.e5m2.e5m2.f32",
+            "fold(t(0..2, c), 2..4/2, s(all, acc))",
+            &[
+                (
+                    "s",
+                    "output = \"f32\"\nrounding = \"toward-zero\"\nfraction_bits = 25\nexponent = \"leading\"\n\
+                     exponent_floor = -138\nbelow = \"truncate\"\noverflow = \"infinity\"\nnan = \"0x7fc00000\"",
+                ),
+                (
+                    "t",
+                    "output = \"f32\"\nrounding = \"nearest-even\"\nfraction_bits = 20\nexponent = \"leading\"\n\
+                     exponent_floor = -59\nbelow = \"ones-complement\"\nnan = \"0x7fc00000\"",
+                ),
+            ],
+        ),
         // The rule for values shows only where a partial sum that bf16 rounds meets products five binades below it.
         Made::new(
             "values-place-a-grid-five-bits-lower",

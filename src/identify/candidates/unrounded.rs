@@ -1,5 +1,7 @@
-//! Sums that are passed on unrounded in place of sums in a format of more bits than d, and the reverse: hardly any dot
-//! tells one from the other.
+//! Sums that are passed on unrounded in place of sums in a format of more bits than d, the reverse, and sums that are
+//! complete in such a format before d is rounded: hardly any dot tells one from the other.
+
+use std::{rc::Rc, sync::Arc};
 
 use mxprobe_api::{Format, Rounding};
 use mxprobe_models::{Adder, Exponent, Output};
@@ -8,7 +10,10 @@ use super::{
     hypothesis::{Hypothesis, float, in_format},
     moves::hand_on,
 };
-use crate::identify::tree::skeleton::Role;
+use crate::identify::tree::{
+    expression::Expression,
+    skeleton::{Role, Skeleton},
+};
 
 /// Roundings to f64 that are told from a sum that is not rounded.
 const ROUNDINGS: [Rounding; 2] = [Rounding::NearestEven, Rounding::TowardZero];
@@ -32,6 +37,41 @@ pub(in crate::identify) fn unrounded(hypothesis: &Hypothesis, at: usize) -> [Hyp
     [passed, leading]
 }
 
+/// Returns the hypotheses in which the last addition is by an adder of others that rounds to more fraction bits than
+/// these, and its sum is rounded alone: one addition that loses as little before it rounds imitates both.
+pub(in crate::identify) fn rounded_last(hypothesis: &Hypothesis, fraction_bits: u32) -> Vec<Hypothesis> {
+    let Expression::Add(last, arguments) = &hypothesis.skeleton.expression else { return Vec::new() };
+    let adder = &hypothesis.adders[*last];
+    let with = |own: usize| {
+        let sum = Expression::Add(own, arguments.clone());
+        let mut changed = in_tree(hypothesis, Expression::Add(*last, vec![sum]));
+        changed.set(*last, Adder::exact("", adder.output, adder.nan.clone()));
+        changed
+    };
+    let is_alone = hypothesis.skeleton.plan.nodes.iter().filter(|node| node.adder == *last).count() == 1;
+    let wider = (0..hypothesis.adders.len()).filter(|own| is_alone && rounds_to_more(hypothesis, *own, fraction_bits));
+    wider.map(with).collect()
+}
+
+/// Returns the hypothesis in which a sum that is complete in a format of more fraction bits than these before d is rounded
+/// is rounded only once; `None` if there is no such sum.
+pub(in crate::identify) fn rounded_once(hypothesis: &Hypothesis, fraction_bits: u32) -> Option<Hypothesis> {
+    let Expression::Add(last, arguments) = &hypothesis.skeleton.expression else { return None };
+    match &arguments[..] {
+        [Expression::Add(own, terms)] if rounds_to_more(hypothesis, *own, fraction_bits) => {
+            Some(in_tree(hypothesis, Expression::Add(*last, terms.clone())))
+        }
+        _ => None,
+    }
+}
+
+/// Returns the hypothesis with another tree of the same adders.
+fn in_tree(hypothesis: &Hypothesis, expression: Expression) -> Hypothesis {
+    let plan = Arc::new(expression.plan());
+    let skeleton = Skeleton { expression, plan, ..(*hypothesis.skeleton).clone() };
+    Hypothesis { skeleton: Rc::new(skeleton), ..hypothesis.clone() }
+}
+
 /// Returns the hypotheses in which an adder that passes its sums on unrounded rounds them to f64.
 pub(in crate::identify) fn rounded_to_f64(hypothesis: &Hypothesis, at: usize) -> Vec<Hypothesis> {
     let adder = &hypothesis.adders[at];
@@ -49,15 +89,10 @@ pub(in crate::identify) fn rounded_to_f64(hypothesis: &Hypothesis, at: usize) ->
 
 #[cfg(test)]
 mod tests {
-    use std::{rc::Rc, sync::Arc};
-
     use mxprobe_models::{Flush, NanRules};
 
     use super::*;
-    use crate::identify::{
-        candidates::hypothesis::grid,
-        tree::{expression::Expression, skeleton::Skeleton},
-    };
+    use crate::identify::candidates::hypothesis::grid;
 
     #[test]
     fn a_wider_format_on_the_way_is_given_up_and_its_taker_counts_from_the_leading_bit() {
@@ -83,6 +118,12 @@ mod tests {
         assert_eq!([&passed, &leading].map(|hypothesis| hypothesis.adders[1].output), [Output::Wide; 2]);
         let exponents = [passed, leading.clone()].map(|hypothesis| hypothesis.adders[0].grid[0].exponent);
         assert_eq!(exponents, [Exponent::Operands, Exponent::Leading]);
+        assert!(rounded_last(&narrow, 23).is_empty());
+        let [last] = &rounded_last(&wide, 23)[..] else { panic!("one") };
+        assert_eq!(last.skeleton.text(2), "fold(c, all/2, sum(sum-1(sum-1(all), acc)))");
+        assert!(last.adders[0].grid.is_empty() && last.adders[0].output == wide.adders[0].output);
+        assert!(rounded_once(&wide, 23).is_none());
+        assert_eq!(rounded_once(last, 23).expect("one").skeleton.text(2), "fold(c, all/2, sum(sum-1(all), acc))");
         assert!(rounded_to_f64(&wide, 1).is_empty());
         let outputs: Vec<Output> = rounded_to_f64(&leading, 1).iter().map(|rounded| rounded.adders[1].output).collect();
         assert_eq!(outputs, ROUNDINGS.map(|rounding| float(Format::F64, 52, rounding)));

@@ -49,6 +49,15 @@ pub(in crate::identify) fn is_longer_than_few_bits(id: &OperationId, dot: &Dot, 
     has_more_bits(id, dot, leaf, VERY_SHORT)
 }
 
+/// Returns whether a term of a dot is negative.
+pub(in crate::identify) fn is_negative(id: &OperationId, dot: &Dot, leaf: Leaf) -> bool {
+    let minus = |format: Format, bits: u64| format.negative_zero().is_some_and(|sign| bits & sign != 0);
+    match leaf {
+        Leaf::C => minus(id.c, dot.c),
+        Leaf::Product(k) => minus(id.a, dot.a[k]) != minus(id.b, dot.b[k]),
+    }
+}
+
 /// Returns whether a term of a dot has more significand bits than these, or an exponent outside of [`MODERATE`].
 fn has_more_bits(id: &OperationId, dot: &Dot, leaf: Leaf, bits: u32) -> bool {
     let fits = |(at, odd): (i32, u128)| MODERATE.contains(&at) && odd >> bits == 0;

@@ -11,16 +11,19 @@ use mxprobe_api::{Format, Rounding};
 use mxprobe_models::{Adder, Flush, NanRules, Output};
 
 use super::fit::{Fit, TELLING};
-use crate::identify::{
-    candidates::{
-        hypothesis::{Hypothesis, float},
-        nan,
+use crate::{
+    dots::Dot,
+    identify::{
+        candidates::{
+            hypothesis::{Hypothesis, float},
+            nan,
+        },
+        dots::{
+            experiments::Experiments,
+            moderate::{is_long, is_longer_than_few_bits, is_moderate, is_negative},
+        },
+        tree::{expression::Expression, skeleton::Role},
     },
-    dots::{
-        experiments::Experiments,
-        moderate::{is_long, is_longer_than_few_bits, is_moderate},
-    },
-    tree::{expression::Expression, skeleton::Role},
 };
 
 /// The most additions of a tree that is tried.
@@ -66,7 +69,7 @@ pub(in crate::identify) fn by_nodes(experiments: &mut Experiments<'_, '_>, tree:
         experiments.dots.iter().map(|dot| tree.touched(dot, &|leaf| long(dot, leaf), false)).collect()
     };
     let moderate: Rc<[bool]> = experiments.dots.iter().map(|dot| is_moderate(id, dot)).collect();
-    let given = Given { unary, count, busy, touched, changed, moderate, plain: rounding.clone(), bits, tree };
+    let mut given = Given { unary, count, busy, touched, changed, moderate, plain: rounding.clone(), bits, tree };
     if count == 1 {
         given.told(experiments, Start { neutral: None, sure: false, exactly: false }, &mut told);
         return told;
@@ -84,6 +87,15 @@ pub(in crate::identify) fn by_nodes(experiments: &mut Experiments<'_, '_>, tree:
             Ended::Inexact(right) if sure => later.push((right, neutral)),
             Ended::Inexact(_) | Ended::Partly => {}
         }
+    }
+    if later.is_empty() && told.progress.0 == 0 {
+        // An addition in one's complement changes every negative term that passes it.
+        let id = experiments.subject.id();
+        let changes = |dot: &Dot, leaf| is_long(id, dot, leaf) || is_negative(id, dot, leaf);
+        let touched = experiments.dots.iter().map(|dot| given.tree.touched(dot, &|leaf| changes(dot, leaf), true));
+        given.touched = touched.collect();
+        given.told(experiments, start(Some(given.plain.clone()), true), &mut told);
+        return told;
     }
     later.sort_by_key(|(right, _)| std::cmp::Reverse(*right));
     for (_, neutral) in later {

@@ -8,7 +8,7 @@ use crate::identify::{
     candidates::{
         hypothesis::Hypothesis,
         scored::{Scored, explained},
-        unrounded::{rounds_to_more, unrounded},
+        unrounded::{rounded_last, rounds_to_more, unrounded},
     },
     dots::experiments::Experiments,
     tree::skeleton::Role,
@@ -33,11 +33,14 @@ pub(in crate::identify) fn rejoined(experiments: &mut Experiments<'_, '_>, hypot
 }
 
 /// Returns a candidate that explains every dot, in which sums that were rounded to more bits than d has are passed on
-/// unrounded.
+/// unrounded, or of which the last is complete before d is rounded.
 pub(in crate::identify) fn passed_on(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis) -> Option<Scored> {
     let bits = experiments.subject.id().d.fraction_bits();
     let all: Vec<usize> = (0..experiments.dots.len()).collect();
-    let mut now = None;
+    let complexity = hypothesis.complexity();
+    let mut now = rounded_last(hypothesis, bits)
+        .into_iter()
+        .find(|last| last.complexity() <= complexity && explained(experiments, last, &all, 0).is_some());
     for at in 0..hypothesis.adders.len() {
         let from = now.as_ref().unwrap_or(hypothesis);
         if !rounds_to_more(from, at, bits) {

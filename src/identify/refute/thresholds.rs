@@ -8,7 +8,7 @@ use crate::identify::{
     candidates::{
         hypothesis::{Hypothesis, grid, plain_rule},
         scored::explained,
-        unrounded::{rounded_to_f64, rounds_to_more, unrounded},
+        unrounded::{rounded_last, rounded_once, rounded_to_f64, rounds_to_more, unrounded},
     },
     dots::experiments::Experiments,
 };
@@ -127,11 +127,15 @@ fn rules(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis) -> Vec<
 /// How far below the last place of an intermediate format a bit lies that it loses.
 const LOST: [i32; 6] = [1, 2, 4, 8, 16, 31];
 
-/// Returns the rivals in which an adder on the way passes its sums on unrounded, and those in which one that does rounds
-/// them to f64 instead.
+/// Returns the rivals in which an adder on the way passes its sums on unrounded, those in which one that does rounds
+/// them to f64 instead, and those in which the last sum is complete in a wider format before d is rounded, or no longer is.
 fn more_or_fewer_bits(experiments: &Experiments<'_, '_>, hypothesis: &Hypothesis) -> Vec<Threshold> {
     let d = experiments.subject.id().d;
-    let mut found = Vec::new();
+    let of_last =
+        rounded_last(hypothesis, d.fraction_bits()).into_iter().chain(rounded_once(hypothesis, d.fraction_bits()));
+    let last = hypothesis.skeleton.plan.nodes.last().map_or(0, |node| node.adder);
+    let threshold = |hypothesis| Threshold { hypothesis, floor: None, adder: last, depths: Vec::new() };
+    let mut found: Vec<Threshold> = of_last.map(threshold).collect();
     for at in 0..hypothesis.adders.len() {
         let mut rivals = if d == Format::F64 { Vec::new() } else { rounded_to_f64(hypothesis, at) };
         if rounds_to_more(hypothesis, at, d.fraction_bits()) {
