@@ -199,6 +199,7 @@ fn a_sum_that_is_complete_in_f64_before_d_is_rounded_is_told_from_one_that_is_no
 #[test]
 fn the_observed_tree_is_tried_with_few_adders() {
     recovered("f16-inside-fp8");
+    recovered("products-in-f16");
 }
 
 #[test]

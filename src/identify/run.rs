@@ -191,11 +191,12 @@ impl Search<'_, '_> {
         let symmetric = self.symmetric_shapes(&shapes, &above_floors, near)?;
         // If a tree explains nearly every dot, an addition hidden in it is likelier than another tree. The dots about
         // exchanges have been asked all the same.
-        if !near
-            && let Some(shape) = observed.first()
-            && let Some(outcome) = self.with_few_adders(shape, &mut tried)?
-        {
-            return Ok(self.finished(outcome));
+        // The observed tree with few adders, and the same with one more for each product by itself.
+        let few = observed.first().filter(|_| !near).into_iter();
+        for shape in few.flat_map(|shape| [shape.clone(), shapes::products_alone(shape)]) {
+            if let Some(outcome) = self.with_few_adders(&shape, &mut tried)? {
+                return Ok(self.finished(outcome));
+            }
         }
         if !near && let Some(outcome) = self.symmetric(&symmetric, &mut come, &mut tried)? {
             return Ok(self.finished(outcome));

@@ -9,14 +9,18 @@ const MOST_CHAINED: usize = 4;
 /// Returns the variants of a tree with products, c or the result rounded alone, the likeliest first. The numbers of
 /// their adders have no meaning, because each addition is determined separately.
 pub(in crate::identify) fn rounded(tree: &Expression) -> Vec<Expression> {
-    let is_product = |leaf: &Expression| matches!(leaf, Expression::Product(_));
     let is_c = |leaf: &Expression| matches!(leaf, Expression::C);
-    let products = tree.each_alone(0, &is_product);
+    let products = products_alone(tree);
     let c = tree.each_alone(0, &is_c);
     let both = products.each_alone(0, &is_c);
     let whole = |tree: &Expression| Expression::Add(0, vec![tree.clone()]);
     let (result, all) = (whole(tree), whole(&products));
     distinct(tree, vec![products, c, result, both, all])
+}
+
+/// Returns the tree with each product in an addition of its own.
+pub(in crate::identify) fn products_alone(tree: &Expression) -> Expression {
+    tree.each_alone(0, &|leaf: &Expression| matches!(leaf, Expression::Product(_)))
 }
 
 /// Returns the variants of a tree in which sums of two products begin at +0, with the first or with the second of them.
