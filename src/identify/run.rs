@@ -189,9 +189,8 @@ impl Search<'_, '_> {
         let all = self.experiments.dots.len();
         let near = tried.iter().any(|scored| scored.explained * 100 >= all * NEARLY);
         let symmetric = self.symmetric_shapes(&shapes, &above_floors, near)?;
-        // If a tree explains nearly every dot, an addition hidden in it is likelier than another tree. The dots about
-        // exchanges have been asked all the same.
-        // The observed tree with few adders, and the same with one more for each product by itself.
+        // If a tree explains nearly every dot, an addition hidden in it is likelier than few adders or another tree. The
+        // dots about exchanges have been asked all the same.
         let few = observed.first().filter(|_| !near).into_iter();
         for shape in few.flat_map(|shape| [shape.clone(), shapes::products_alone(shape)]) {
             if let Some(outcome) = self.with_few_adders(&shape, &mut tried)? {

@@ -1,11 +1,9 @@
 //! Trees in which unrounded sums no longer pass through each other.
 
-use std::{rc::Rc, sync::Arc};
-
 use mxprobe_models::Output;
 
 use super::hypothesis::Hypothesis;
-use crate::identify::tree::{expression::Expression, skeleton::Skeleton};
+use crate::identify::tree::expression::Expression;
 
 /// Returns variants of a hypothesis with fewer levels of unrounded sums: each sum joined into the addition that takes
 /// it, or all leaves of nested unrounded sums added at once by any of the adders that do not round; or without additions
@@ -18,12 +16,7 @@ pub(in crate::identify) fn flattened(hypothesis: &Hypothesis) -> Vec<Hypothesis>
     let mut found: Vec<Expression> = [bare(tree, &nothing), joined(tree, &wide)].into_iter().chain(at_once).collect();
     found.retain(|changed| changed != tree);
     found.dedup();
-    let with = |expression: Expression| {
-        let plan = Arc::new(expression.plan());
-        let skeleton = Skeleton { expression, plan, ..(*hypothesis.skeleton).clone() };
-        Hypothesis { skeleton: Rc::new(skeleton), ..hypothesis.clone() }
-    };
-    found.into_iter().map(with).collect()
+    found.into_iter().map(|expression| hypothesis.in_tree(expression)).collect()
 }
 
 /// Whether one of the arguments is a sum.

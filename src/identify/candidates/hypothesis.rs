@@ -98,6 +98,11 @@ impl Hypothesis {
         self.adders[at] = Adder { name, ..values };
     }
 
+    /// Returns the same adders in another tree.
+    pub(in crate::identify) fn in_tree(&self, expression: Expression) -> Self {
+        Self { skeleton: Rc::new(self.skeleton.with(expression)), ..self.clone() }
+    }
+
     /// Returns the same adders in another tree, with one more that passes exact sums on unrounded: the last one.
     pub(in crate::identify) fn with_one_more(&self, expression: Expression, name: &str, role: Role) -> Self {
         let (mut names, mut roles) = (self.skeleton.names.clone(), self.skeleton.roles.clone());

@@ -1,8 +1,6 @@
 //! Sums that are passed on unrounded in place of sums in a format of more bits than d, the reverse, and sums that are
 //! complete in such a format before d is rounded: hardly any dot tells one from the other.
 
-use std::{rc::Rc, sync::Arc};
-
 use mxprobe_api::{Format, Rounding};
 use mxprobe_models::{Adder, Exponent, Output};
 
@@ -10,10 +8,7 @@ use super::{
     hypothesis::{Hypothesis, float, in_format},
     moves::hand_on,
 };
-use crate::identify::tree::{
-    expression::Expression,
-    skeleton::{Role, Skeleton},
-};
+use crate::identify::tree::{expression::Expression, skeleton::Role};
 
 /// Roundings to f64 that are told from a sum that is not rounded.
 const ROUNDINGS: [Rounding; 2] = [Rounding::NearestEven, Rounding::TowardZero];
@@ -44,7 +39,7 @@ pub(in crate::identify) fn rounded_last(hypothesis: &Hypothesis, fraction_bits: 
     let adder = &hypothesis.adders[*last];
     let with = |own: usize| {
         let sum = Expression::Add(own, arguments.clone());
-        let mut changed = in_tree(hypothesis, Expression::Add(*last, vec![sum]));
+        let mut changed = hypothesis.in_tree(Expression::Add(*last, vec![sum]));
         changed.set(*last, Adder::exact("", adder.output, adder.nan.clone()));
         changed
     };
@@ -59,17 +54,10 @@ pub(in crate::identify) fn rounded_once(hypothesis: &Hypothesis, fraction_bits: 
     let Expression::Add(last, arguments) = &hypothesis.skeleton.expression else { return None };
     match &arguments[..] {
         [Expression::Add(own, terms)] if rounds_to_more(hypothesis, *own, fraction_bits) => {
-            Some(in_tree(hypothesis, Expression::Add(*last, terms.clone())))
+            Some(hypothesis.in_tree(Expression::Add(*last, terms.clone())))
         }
         _ => None,
     }
-}
-
-/// Returns the hypothesis with another tree of the same adders.
-fn in_tree(hypothesis: &Hypothesis, expression: Expression) -> Hypothesis {
-    let plan = Arc::new(expression.plan());
-    let skeleton = Skeleton { expression, plan, ..(*hypothesis.skeleton).clone() };
-    Hypothesis { skeleton: Rc::new(skeleton), ..hypothesis.clone() }
 }
 
 /// Returns the hypotheses in which an adder that passes its sums on unrounded rounds them to f64.
@@ -89,10 +77,12 @@ pub(in crate::identify) fn rounded_to_f64(hypothesis: &Hypothesis, at: usize) ->
 
 #[cfg(test)]
 mod tests {
+    use std::{rc::Rc, sync::Arc};
+
     use mxprobe_models::{Flush, NanRules};
 
     use super::*;
-    use crate::identify::candidates::hypothesis::grid;
+    use crate::identify::{candidates::hypothesis::grid, tree::skeleton::Skeleton};
 
     #[test]
     fn a_wider_format_on_the_way_is_given_up_and_its_taker_counts_from_the_leading_bit() {

@@ -2,15 +2,18 @@
 //! without changing any result. If they do not join it directly but in groups whose sums are not rounded, hardly any dot
 //! shows it, but those that a candidate without the groups leaves unexplained do.
 
-use mxprobe_api::{Decoded, Error};
+use mxprobe_api::Error;
 
-use super::expression::Expression;
-use crate::{dots::Dot, probes::Subject};
+use super::{classes::classes, expression::Expression};
+use crate::{dots::Dot, nan_bits::NanBits, probes::Subject};
 
 /// The most products of an addition that are exchanged: the number of pairs grows with their square.
 const MOST: usize = 32;
 /// The most dots in which two products are exchanged.
 const DOTS: usize = 96;
+
+/// How many products an addition takes, and the places of those that may be exchanged, group by group.
+type Groups = (usize, Vec<Vec<usize>>);
 
 /// Returns the tree with the products of each addition in the groups within which they may be exchanged in these dots,
 /// with products that are alone in additions of their own, and without those. Groups are added by the adder of the groups
@@ -31,11 +34,19 @@ pub(in crate::identify) fn regrouped(
     sizes.sort_unstable();
     sizes.dedup();
     // Additions of as many products are taken as alike.
-    let mut groups: Vec<(usize, Vec<usize>)> = Vec::new();
+    let mut groups: Vec<Groups> = Vec::new();
     for size in sizes {
         let alike: Vec<&[usize]> =
             members.iter().map(Vec::as_slice).filter(|products| products.len() == size).collect();
-        groups.push((size, classes(subject, size, &alike, dots)?));
+        let may_be_exchanged = |one: usize, other: usize| {
+            for products in &alike {
+                if exchange_of_two_shows(subject, (products[one], products[other]), dots)? {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        };
+        groups.push((size, classes(size, MOST, may_be_exchanged)?));
     }
     let changed = [true, false].map(|singles| regroup(tree, &groups, singles, fresh));
     let mut found: Vec<Expression> = Vec::new();
@@ -74,66 +85,52 @@ fn collect(tree: &Expression, found: &mut Vec<Vec<usize>>) {
     }
 }
 
-/// Returns the class of each place of additions of as many products: places that may be exchanged in all of them.
-fn classes(subject: &Subject<'_>, size: usize, alike: &[&[usize]], dots: &[&Dot]) -> Result<Vec<usize>, Error> {
-    let mut firsts: Vec<usize> = Vec::new();
-    let mut of = Vec::new();
-    for place in 0..size {
-        let mut own = None;
-        for (class, first) in firsts.iter().enumerate() {
-            let mut differs = false;
-            for products in alike {
-                differs = differs || exchange_shows(subject, (products[*first], products[place]), dots)?;
-            }
-            if !differs {
-                own = Some(class);
-                break;
-            }
-        }
-        of.push(own.unwrap_or_else(|| {
-            firsts.push(place);
-            firsts.len() - 1
-        }));
-    }
-    Ok(of)
-}
-
-/// Returns whether exchanging two products changes the result of one of these dots to another that is not NaN.
-fn exchange_shows(subject: &Subject<'_>, (one, other): (usize, usize), dots: &[&Dot]) -> Result<bool, Error> {
+/// Returns whether exchanging two products changes the result of one of the first of these dots that it alters.
+fn exchange_of_two_shows(subject: &Subject<'_>, (one, other): (usize, usize), dots: &[&Dot]) -> Result<bool, Error> {
     let differ = |dot: &&&Dot| (dot.a[one], dot.b[one]) != (dot.a[other], dot.b[other]);
-    let before: Vec<Dot> = dots.iter().filter(differ).take(DOTS).map(|dot| (*dot).clone()).collect();
-    let mut after = before.clone();
-    for dot in &mut after {
-        dot.a.swap(one, other);
-        dot.b.swap(one, other);
-    }
-    let is_nan = |bits: u64| matches!(subject.id().d.decode(bits), Decoded::Nan { .. });
-    let (before, after) = (subject.ask(&before)?, subject.ask(&after)?);
-    Ok(before.iter().zip(&after).any(|(before, after)| before != after && !(is_nan(*before) && is_nan(*after))))
+    let dots: Vec<Dot> = dots.iter().filter(differ).take(DOTS).map(|dot| (*dot).clone()).collect();
+    exchange_shows(subject, (&[one], &[other]), &dots)
 }
 
-/// Puts the products of each addition into sums by class, and those alone in their class, too, if `singles` is set.
-fn regroup(tree: &Expression, groups: &[(usize, Vec<usize>)], singles: bool, fresh: usize) -> Expression {
+/// Returns whether exchanging the products of two lists, each with the one at the same place of the other list, changes the
+/// result of one of these dots, other than from one NaN to another.
+///
+/// # Errors
+/// Returns the error of the device if it fails.
+pub(super) fn exchange_shows(
+    subject: &Subject<'_>,
+    (one, other): (&[usize], &[usize]),
+    dots: &[Dot],
+) -> Result<bool, Error> {
+    let mut exchanged = dots.to_vec();
+    for dot in &mut exchanged {
+        for (one, other) in one.iter().zip(other) {
+            dot.a.swap(*one, *other);
+            dot.b.swap(*one, *other);
+        }
+    }
+    let d = subject.id().d;
+    let (before, after) = (subject.ask(dots)?, subject.ask(&exchanged)?);
+    Ok(before.iter().zip(&after).any(|(before, after)| !NanBits::Any.alike(d, *before, *after)))
+}
+
+/// Puts the products of each addition into sums by group, and those alone in their group, too, if `singles` is set.
+fn regroup(tree: &Expression, groups: &[Groups], singles: bool, fresh: usize) -> Expression {
     let Expression::Add(adder, arguments) = tree else { return tree.clone() };
     let products: Vec<usize> = arguments.iter().flat_map(joining).collect();
-    let classes = groups.iter().find(|(size, _)| *size == products.len()).map(|(_, of)| of);
-    let count = classes.and_then(|of| of.iter().max()).map_or(0, |last| last + 1);
-    let others = arguments.iter().filter(|argument| joining(argument).is_empty());
-    let others = others.map(|argument| regroup(argument, groups, singles, fresh));
-    // One class, or as many as products, says nothing of groups.
-    let Some(of) = classes.filter(|_| count > 1 && count < products.len()) else {
-        let same = arguments.iter().filter(|argument| !joining(argument).is_empty()).cloned();
-        return Expression::Add(*adder, same.chain(others).collect());
+    let (grouped, others): (Vec<&Expression>, Vec<&Expression>) =
+        arguments.iter().partition(|argument| !joining(argument).is_empty());
+    let others = others.into_iter().map(|argument| regroup(argument, groups, singles, fresh));
+    // One group, or as many as products, says nothing.
+    let places = groups.iter().find(|(size, _)| *size == products.len()).map(|(_, places)| places);
+    let Some(places) = places.filter(|places| places.len() > 1 && places.len() < products.len()) else {
+        return Expression::Add(*adder, grouped.into_iter().cloned().chain(others).collect());
     };
-    let before = arguments.iter().find_map(|argument| match argument {
-        Expression::Add(adder, _) if !joining(argument).is_empty() => Some(*adder),
-        _ => None,
-    });
-    let own = before.unwrap_or(fresh);
-    let sums = (0..count).map(|class| {
-        let members = products.iter().zip(of).filter(|(_, own)| **own == class).map(|(k, _)| Expression::Product(*k));
-        let mut members: Vec<Expression> = members.collect();
-        if members.len() > 1 || singles { Expression::Add(own, members) } else { members.remove(0) }
+    let before =
+        grouped.iter().find_map(|argument| if let Expression::Add(own, _) = argument { Some(*own) } else { None });
+    let sums = places.iter().map(|group| {
+        let mut members: Vec<Expression> = group.iter().map(|place| Expression::Product(products[*place])).collect();
+        if members.len() > 1 || singles { Expression::Add(before.unwrap_or(fresh), members) } else { members.remove(0) }
     });
     Expression::Add(*adder, sums.chain(others).collect())
 }
@@ -141,23 +138,13 @@ fn regroup(tree: &Expression, groups: &[(usize, Vec<usize>)], singles: bool, fre
 #[cfg(test)]
 mod tests {
     use mxprobe_api::Device;
-    use mxprobe_models::Model;
-    use mxprobe_sim::ModelDevice;
 
     use super::*;
-    use crate::dots::draw;
+    use crate::{dots::draw, identify::tree::made_up};
 
     /// Returns the trees that exchanges in drawn dots of a unit show, given another tree.
     fn found(unit: &str, tree: &Expression) -> Vec<Expression> {
-        let text = format!(
-            "schema = \"mxprobe-model/1\"\nname = \"made-up\"\ntitle = \"made up\"\nvendor = \"nobody\"\n\
-             fingerprint = \"made-up\"\n[sources]\nhere = \"made up\"\n\
-             [adder.s]\noutput = \"f32\"\nrounding = \"toward-zero\"\nfraction_bits = 24\nbelow = \"truncate\"\n\
-             nan = \"0x7fffffff\"\nbasis = \"assumed\"\nsource = \"here\"\n\
-             [adder.w]\noutput = \"wide\"\nfraction_bits = 20\nbelow = \"floor\"\nbasis = \"assumed\"\nsource = \"here\"\n\
-             [[unit]]\ntree = \"{unit}\"\noperations = [\"dot.m4n4k8.f32.f16.f16.f32\"]\nbasis = \"assumed\"\nsource = \"here\"\n"
-        );
-        let device = ModelDevice::new(Model::parse("made-up", &text, None).expect("a model"));
+        let device = made_up::device("dot.m4n4k8.f32.f16.f16.f32", unit, "truncate");
         let operation = device.operations().values().next().expect("an operation").clone();
         let subject = Subject::new(&device, &operation);
         let dots = draw(subject.id(), 1, 400);
@@ -203,7 +190,7 @@ mod tests {
         };
         let flat = sum(0, 0..8, vec![Expression::C]);
         assert_eq!(found("s(w(0), w(1..8), c)", &flat), [with(true), with(false)]);
-        // Every product is exchanged with a group of none.
+        // Groups of one product each may all be exchanged.
         assert!(found("s(w(0), w(1), w(2), w(3), w(4), w(5), w(6), w(7), c)", &flat).is_empty());
     }
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use mxprobe_api::Error;
 
-use super::expression::Expression;
+use super::{classes::classes, expression::Expression};
 use crate::{
     dots::Dot,
     probes::{Leaf, Number, Subject},
@@ -49,20 +49,9 @@ pub(in crate::identify) fn groups(subject: &Subject<'_>) -> Result<Vec<usize>, E
             beside = values_beside(subject, leaf, top)?;
         }
     }
-    // Each product is compared with the first of every group so far.
-    let mut firsts: Vec<usize> = vec![*first];
-    for product in &products[1..] {
-        let mut own = None;
-        for (group, first) in firsts.iter().enumerate() {
-            if together(subject, *first, *product, &beside)? {
-                own = Some(group);
-                break;
-            }
-        }
-        of[*product] = own.unwrap_or_else(|| {
-            firsts.push(*product);
-            firsts.len() - 1
-        });
+    let alike = |one: usize, other: usize| together(subject, products[one], products[other], &beside);
+    for (group, members) in classes(products.len(), MOST, alike)?.into_iter().enumerate() {
+        members.into_iter().for_each(|at| of[products[at]] = group);
     }
     Ok(of)
 }

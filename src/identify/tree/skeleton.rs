@@ -49,6 +49,11 @@ impl Skeleton {
         Self { plan: Arc::new(expression.plan()), expression, names: (0..roles.len()).map(name).collect(), roles }
     }
 
+    /// Returns the same adders in another tree.
+    pub(in crate::identify) fn with(&self, expression: Expression) -> Self {
+        Self { plan: Arc::new(expression.plan()), expression, ..self.clone() }
+    }
+
     /// Returns the tree as in a model file, for dots of `k` products.
     pub(in crate::identify) fn text(&self, k: usize) -> String {
         let names: Vec<&str> = self.names.iter().map(String::as_str).collect();
@@ -62,8 +67,7 @@ impl Skeleton {
 
     /// Returns the same tree with these products rounded alone before they meet anything.
     pub(in crate::identify) fn alone(&self, products: &[usize]) -> Self {
-        let expression = products.iter().fold(self.expression.clone(), |tree, product| tree.alone(*product));
-        Self { plan: Arc::new(expression.plan()), expression, ..self.clone() }
+        self.with(products.iter().fold(self.expression.clone(), |tree, product| tree.alone(*product)))
     }
 
     /// Returns the number of products in the first of its groups, if it has groups.
@@ -86,8 +90,7 @@ impl Skeleton {
 
     /// Returns the same tree with this product no longer rounded alone.
     pub(in crate::identify) fn together(&self, product: usize) -> Self {
-        let expression = self.expression.together(product);
-        Self { plan: Arc::new(expression.plan()), expression, ..self.clone() }
+        self.with(self.expression.together(product))
     }
 
     /// Returns the most terms that c, or the sum that contains it, meets in an addition by this adder.
@@ -102,15 +105,14 @@ impl Skeleton {
 
     /// Returns the same tree with two products exchanged, which changes the NaN that comes first.
     pub(in crate::identify) fn exchanged(&self, one: usize, other: usize) -> Self {
-        let expression = self.expression.exchanged(one, other);
-        Self { plan: Arc::new(expression.plan()), expression, ..self.clone() }
+        self.with(self.expression.exchanged(one, other))
     }
 
     /// Returns the same sums with the arguments of one adder in another order, which changes the NaN that comes first;
     /// `None` if the order is already this one.
     pub(in crate::identify) fn turned(&self, adder: usize, order: Order) -> Option<Self> {
         let expression = self.expression.turned(adder, order);
-        (expression != self.expression).then(|| Self { plan: Arc::new(expression.plan()), expression, ..self.clone() })
+        (expression != self.expression).then(|| self.with(expression))
     }
 }
 

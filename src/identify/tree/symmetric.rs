@@ -4,9 +4,11 @@
 
 use std::{collections::HashSet, sync::Arc};
 
-use mxprobe_api::{Decoded, Error, FloatEncoding, Format};
+use mxprobe_api::{Error, FloatEncoding, Format};
 
 use super::{
+    classes::classes,
+    exchanged::exchange_shows,
     expression::Expression,
     focus::{negated_into, put},
     skeleton::{Role, Skeleton},
@@ -53,13 +55,13 @@ pub(in crate::identify) fn trees(subject: &Subject<'_>, seed: u64) -> Result<Vec
     let mut parts: Vec<Part> = (0..k).map(|k| Part { tree: Expression::Product(k), products: vec![k] }).collect();
     let mut has_order = false;
     loop {
-        let mut found = classes(subject, &parts, Signs::Any, &mut random)?;
+        let mut found = exchangeable(subject, &parts, Signs::Any, &mut random)?;
         let sizes: HashSet<usize> = parts.iter().map(|part| part.products.len()).collect();
         let have_equals = sizes.len() < parts.len();
         if found.len() == parts.len() && have_equals && !sizes.contains(&1) {
             // An addition in one's complement counts in the sign of the last sum that it takes, so that its sums may be
             // exchanged only if no signs differ.
-            found = classes(subject, &parts, Signs::Positive, &mut random)?;
+            found = exchangeable(subject, &parts, Signs::Positive, &mut random)?;
             has_order |= found.len() < parts.len();
         }
         if found.len() > MOST_GROUPS {
@@ -220,25 +222,17 @@ fn added(mut parts: Vec<Part>) -> Part {
 }
 
 /// Sorts parts into classes of those that may be exchanged, as far as terms of these signs show.
-fn classes(subject: &Subject<'_>, parts: &[Part], signs: Signs, random: &mut Random) -> Result<Vec<Vec<Part>>, Error> {
-    let mut classes: Vec<Vec<Part>> = Vec::new();
-    for part in parts {
-        let mut own = None;
-        for (at, class) in classes.iter().enumerate() {
-            if may_be_exchanged(subject, (&class[0].products, &part.products), signs, random)? {
-                own = Some(at);
-                break;
-            }
-        }
-        match own {
-            Some(at) => classes[at].push(part.clone()),
-            None => classes.push(vec![part.clone()]),
-        }
-        if classes.len() > MOST_GROUPS {
-            break;
-        }
-    }
-    Ok(classes)
+fn exchangeable(
+    subject: &Subject<'_>,
+    parts: &[Part],
+    signs: Signs,
+    random: &mut Random,
+) -> Result<Vec<Vec<Part>>, Error> {
+    let may_be = |one: usize, other: usize| {
+        may_be_exchanged(subject, (&parts[one].products, &parts[other].products), signs, random)
+    };
+    let found = classes(parts.len(), MOST_GROUPS, may_be)?;
+    Ok(found.into_iter().map(|class| class.into_iter().map(|at| parts[at].clone()).collect()).collect())
 }
 
 /// Returns the trees in which these parts and c meet: first those in which one addition takes all parts, then chains.
@@ -318,23 +312,9 @@ fn may_be_exchanged(
     if one.len() != other.len() {
         return Ok(false);
     }
-    let d = subject.id().d;
-    let is_nan = |bits: &u64| matches!(d.decode(*bits), Decoded::Nan { .. });
     for count in BATCHES {
         let dots: Vec<Dot> = (0..count).map(|_| dot(subject, (one, other), signs, random)).collect();
-        let exchanged: Vec<Dot> = dots
-            .iter()
-            .map(|dot| {
-                let mut dot = dot.clone();
-                for (one, other) in one.iter().zip(other) {
-                    dot.a.swap(*one, *other);
-                    dot.b.swap(*one, *other);
-                }
-                dot
-            })
-            .collect();
-        let (before, after) = (subject.ask(&dots)?, subject.ask(&exchanged)?);
-        if before.iter().zip(&after).any(|(before, after)| before != after && !(is_nan(before) && is_nan(after))) {
+        if exchange_shows(subject, (one, other), &dots)? {
             return Ok(false);
         }
     }
@@ -396,21 +376,12 @@ fn dot(subject: &Subject<'_>, (one, other): (&[usize], &[usize]), signs: Signs, 
 #[cfg(test)]
 mod tests {
     use mxprobe_api::Device;
-    use mxprobe_models::Model;
-    use mxprobe_sim::ModelDevice;
 
     use super::*;
+    use crate::identify::tree::made_up;
 
     fn families(operation: &str, tree: &str, below: &str) -> Vec<Vec<String>> {
-        let text = format!(
-            "schema = \"mxprobe-model/1\"\nname = \"made-up\"\ntitle = \"made up\"\nvendor = \"nobody\"\n\
-             fingerprint = \"made-up\"\n[sources]\nhere = \"made up\"\n\
-             [adder.s]\noutput = \"f32\"\nrounding = \"toward-zero\"\nfraction_bits = 24\nbelow = \"{below}\"\n\
-             nan = \"0x7fffffff\"\nbasis = \"assumed\"\nsource = \"here\"\n\
-             [adder.w]\noutput = \"wide\"\nfraction_bits = 20\nbelow = \"floor\"\nbasis = \"assumed\"\nsource = \"here\"\n\
-             [[unit]]\ntree = \"{tree}\"\noperations = [\"{operation}\"]\nbasis = \"assumed\"\nsource = \"here\"\n"
-        );
-        let device = ModelDevice::new(Model::parse("made-up", &text, None).expect("a model"));
+        let device = made_up::device(operation, tree, below);
         let operation = device.operations().values().next().expect("an operation").clone();
         let subject = Subject::new(&device, &operation);
         let names: Vec<String> = (0..64).map(|at| format!("n{at}")).collect();
