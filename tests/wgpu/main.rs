@@ -184,6 +184,10 @@ fn same_arithmetic(mine: &Value, through_vulkan: &Value) -> Result<(), Failed> {
     for found in mine["findings"].as_array().into_iter().flatten() {
         let mut others = other["findings"].as_array().into_iter().flatten();
         let Some(wanted) = others.find(|other| other["probe"] == found["probe"]) else { continue };
+        // Which of two NaN an addition returns depends on the operand that the driver's compiler puts first.
+        if found["probe"] == "nan.operand" {
+            continue;
+        }
         if found["outcome"] == "measured" && wanted["outcome"] == "measured" {
             common += 1;
             if found["value"] != wanted["value"] {

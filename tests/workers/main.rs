@@ -182,10 +182,13 @@ fn a_product_of_onednn_adds_c_once() {
         said(0, &["eval", "--device", device, "--op", &id], &dot)
     };
     // 1·3 + 2·3 + 0.5.
-    assert_eq!(eval("f32.bf16.bf16.f32", ["0x3f80", "0x4000", "0x4040"]), "{\"d\":\"0x41180000\"}\n");
+    if cfg!(avx512) {
+        assert_eq!(eval("f32.bf16.bf16.f32", ["0x3f80", "0x4000", "0x4040"]), "{\"d\":\"0x41180000\"}\n");
+    }
     assert_eq!(eval("f32.f32.f32.f32", ["0x3f800000", "0x40000000", "0x40400000"]), "{\"d\":\"0x41180000\"}\n");
     let checked = said(0, &["conformance", "--device", device, "--shape", "4x4x8"], "");
-    assert_eq!(checked.matches("nothing is wrong").count(), 2, "{checked}");
+    // Without AVX-512, oneDNN does not multiply bf16.
+    assert_eq!(checked.matches("nothing is wrong").count(), if cfg!(avx512) { 2 } else { 1 }, "{checked}");
 }
 
 #[test]

@@ -46,13 +46,18 @@ fn several_operations(name: &str, several: &[&OperationRecord]) -> Failure {
 /// The maximum number of operations that an error lists.
 const FEW: usize = 6;
 
-/// The error for names that no device has an operation for: why the name is wrong, or which operations there are.
+/// The error for names that no device has an operation for: why the name is wrong, or which operations there are. If there
+/// are none at all, it is the devices that cannot be used.
 pub(crate) fn no_operation(patterns: &[String], listed: &[&ListedDevice]) -> Failure {
     let selectors: Vec<&str> = listed.iter().map(|listed| listed.device.selector.as_str()).collect();
     let selectors = selectors.join(", ");
     let known: Vec<&OperationRecord> = listed.iter().flat_map(|listed| &listed.operations).collect();
     let names: Vec<String> = patterns.iter().map(|pattern| format!("`{pattern}`")).collect();
     let names = names.join(", ");
+    if known.is_empty() {
+        let none = Failure::no_device(format!("{selectors} has no operation that this machine can execute"));
+        return with_refusals(none, listed).help("`mxprobe list` shows the devices");
+    }
     let near = match patterns {
         [one] => nearest(&one.to_lowercase(), &known),
         _ => None,
@@ -88,14 +93,15 @@ pub(crate) fn no_operation(patterns: &[String], listed: &[&ListedDevice]) -> Fai
             failure = failure.cause(format!("and {} more", known.len() - FEW));
         }
     }
-    for listed in listed {
-        for refusal in &listed.refusals {
-            failure = failure.cause(format!("not used: {}: {}", refusal.what, refusal.reason));
-        }
-    }
-    failure.help(
+    with_refusals(failure, listed).help(
         "`mxprobe list -v` shows every operation; `--op` takes ids, aliases, formats such as `fp8` or `f16->f32`, `*` and `?`",
     )
+}
+
+/// Adds what devices refuse, and why.
+fn with_refusals(failure: Failure, listed: &[&ListedDevice]) -> Failure {
+    let refusals = listed.iter().flat_map(|listed| &listed.refusals);
+    refusals.fold(failure, |failure, refusal| failure.cause(format!("not used: {}: {}", refusal.what, refusal.reason)))
 }
 
 /// Returns the id or alias that is most similar to a name.

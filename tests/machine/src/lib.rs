@@ -15,14 +15,15 @@ pub fn tell(name: &str, variable: &str, is_there: bool) {
     }
 }
 
-/// Sets `cfg(avx512_bf16)`, `cfg(amx_bf16)`, and `cfg(dot_units)` for any instruction that multiplies and adds pairs or
-/// tiles; required by `MXPROBE_REQUIRE_CPU`.
+/// Sets `cfg(avx512)` for vectors of 512 bits in every width of elements, `cfg(avx512_bf16)`, `cfg(amx_bf16)`, and
+/// `cfg(dot_units)` for any instruction that multiplies and adds pairs or tiles; required by `MXPROBE_REQUIRE_CPU`.
 pub fn tell_cpu() {
     let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let flags = text.lines().find(|line| line.starts_with("flags")).unwrap_or_default();
     // Linux's names of the features.
     let has = |name: &str| flags.split_whitespace().any(|flag| flag == name);
     let tell_cpu = |name, is_there| tell(name, "MXPROBE_REQUIRE_CPU", is_there);
+    tell_cpu("avx512", ["avx512f", "avx512bw", "avx512dq", "avx512vl"].into_iter().all(has));
     tell_cpu("avx512_bf16", has("avx512_bf16"));
     tell_cpu("amx_bf16", has("amx_bf16"));
     tell_cpu("dot_units", ["avx512_vnni", "avx_vnni", "avx512_bf16", "amx_tile"].into_iter().any(has));
