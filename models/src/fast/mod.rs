@@ -65,7 +65,7 @@ pub struct Evaluator {
     plan: Arc<Plan>,
     compiled: Compiled,
     kernel: Kernels,
-    /// Computes what the chain kernel leaves, and is made when that first leaves something.
+    /// Computes what the chain or the tree kernel leaves, and is made when that first leaves something.
     spare: OnceLock<Kernels>,
     one_nan: Option<OneNan>,
     path: Path,
@@ -207,7 +207,7 @@ impl Evaluator {
         if self.path >= Path::Portable { &self.kernel } else { &Kernels::None }
     }
 
-    /// Computes what the chain kernel leaves of a row and can be computed in lanes or needs no sum; returns the rest.
+    /// Computes what the kernel leaves of a row and can be computed in lanes or needs no sum; returns the rest.
     fn left_over_in_lanes(
         &self,
         view: &View<'_>,
@@ -216,14 +216,17 @@ impl Evaluator {
         out: &mut [u8],
         bench: &mut SpareBench,
     ) -> u64 {
-        if !matches!(self.kernel, Kernels::Chain(_)) {
-            return left;
-        }
         let left = match &self.one_nan {
             Some(nan) => nan.fill((&self.id, view), place, left, out, bench),
             None => left,
         };
-        let made = || Kernels::on_grids(&self.adders, &self.unit, &self.plan, &self.id, self.path);
+        let made = || match &self.kernel {
+            Kernels::Chain(_) => Kernels::on_grids(&self.adders, &self.unit, &self.plan, &self.id, self.path),
+            Kernels::Tree(kernel) => {
+                kernel.with_specials(&self.adders, &self.plan, self.path).map_or(Kernels::None, Kernels::Tree)
+            }
+            _ => Kernels::None,
+        };
         spare::row(self.spare.get_or_init(made), (&self.id, self.path), view, place, left, out, bench)
     }
 

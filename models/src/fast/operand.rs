@@ -111,6 +111,20 @@ impl Operand {
         if special { f32::NAN } else { raw * self.factor(0) }
     }
 
+    /// Whether its infinities and NaN are those of an IEEE 754 format.
+    pub(super) fn has_ieee_specials(&self) -> bool {
+        self.infinite != u32::MAX
+    }
+
+    /// The value; an infinity, or a NaN with the same fraction bits at the top, for the specials of an IEEE 754 format.
+    #[inline(always)]
+    pub(super) fn value_or_special(&self, bits: u32) -> f32 {
+        let read = bits >> self.unread_bits & ((1 << self.magnitude_bits) - 1);
+        let (_, sign, special) = self.split(bits);
+        let fraction = (read & ((1 << self.fraction_bits) - 1)) << (23 - self.fraction_bits);
+        if special { f32::from_bits(sign | 0x7f80_0000 | fraction) } else { self.value(bits) }
+    }
+
     /// The significand with its sign, in [0, 2), and the exponent: [`ABSENT`] for a zero; [`INFINITE`] or [`NAN`] for
     /// specials, whose significand is 1 and their fraction.
     #[inline(always)]

@@ -7,7 +7,7 @@ use super::{
     kernels::Kernels,
     operand::{Operand, bits_of},
     path::Path,
-    simd::{Factors, Join, Piece, Split, WIDE_PANEL},
+    simd::{Factors, Join, Packed, Piece, Split, WIDE_PANEL},
     unpack::{SPECIAL, Unpacked},
 };
 use crate::{adder::Adder, tree::Plan};
@@ -47,6 +47,7 @@ pub(super) fn row(
         _ if left.count_ones() < FEW => left,
         Kernels::Sums(kernel) => row_of(kernel, of, view, place, left, out, &mut bench.sums),
         Kernels::Grids(kernel) => row_of(&**kernel, of, view, place, left, out, &mut bench.grids),
+        Kernels::Tree(kernel) => row_of(kernel, of, view, place, left, out, &mut bench.tree),
         _ => left,
     }
 }
@@ -101,6 +102,7 @@ struct PanelOf<B> {
 pub(super) struct SpareBench {
     sums: PanelOf<Split>,
     grids: PanelOf<Factors>,
+    tree: PanelOf<Packed<f32>>,
     /// The columns of the panel that have a NaN, once they are known.
     nan_columns: Option<u64>,
 }
@@ -108,7 +110,8 @@ pub(super) struct SpareBench {
 impl SpareBench {
     /// Called when another panel begins.
     pub(super) fn forget(&mut self) {
-        (self.sums.is_packed, self.grids.is_packed, self.nan_columns) = (false, false, None);
+        (self.sums.is_packed, self.grids.is_packed, self.tree.is_packed) = (false, false, false);
+        self.nan_columns = None;
     }
 }
 

@@ -9,7 +9,7 @@ use super::{
     simd::{self, Packed, Piece, WIDE_PANEL},
 };
 use crate::{
-    adder::{Adder, Below, Output, Scale, ZeroSign},
+    adder::{Adder, Below, NanCause, Output, Scale, ZeroSign},
     model::Unit,
     tree::{Plan, Term},
 };
@@ -26,6 +26,8 @@ pub(super) struct TreePlan {
     d: Format,
     /// How subnormal c are flushed.
     flush_c: Flush,
+    /// The NaN of each step, if it computes NaN and infinities itself, which takes longer; otherwise empty.
+    nans: Vec<Nan>,
 }
 
 /// One node.
@@ -39,6 +41,44 @@ pub(crate) struct Step {
     pub flush: Flush,
     /// A zero result is +0.
     pub positive_zero: bool,
+    /// A finite sum rounded to odd that overflows is the largest number, otherwise an infinity.
+    pub saturates: bool,
+}
+
+/// The NaN that a node returns, as f32 bits: those of an f16 are exact in f32.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Nan {
+    /// Always the same.
+    One(i32),
+    /// For a NaN in A or B, for one in c or an earlier result, and for Inf·0 and Inf − Inf, in this order of precedence.
+    /// `None` gives it quieted.
+    ByCause { operand: Option<i32>, value: Option<i32>, invalid: i32 },
+}
+
+impl Nan {
+    /// The NaN of an adder whose result is f16 or f32; `None` if its order of precedence is another one, or if one of
+    /// its results is not a NaN.
+    fn of(adder: &Adder, format: Format) -> Option<Self> {
+        let read = Operand::new(format, false, false)?;
+        let bits = |bits: u64| {
+            let bits = u32::try_from(bits).ok()?;
+            read.is_nan(bits).then(|| read.value_or_special(bits).to_bits().cast_signed())
+        };
+        let rules = &adder.nan;
+        if rules.operand == Some(rules.invalid) && rules.value == Some(rules.invalid) {
+            return Some(Self::One(bits(rules.invalid)?));
+        }
+        // Of a NaN that comes from f32, an f16 keeps the first bits only.
+        if rules.order != [NanCause::Operand, NanCause::Value, NanCause::Invalid] || format != Format::F32 {
+            return None;
+        }
+        let or_quiet = |of: Option<u64>| of.map_or(Some(None), |of| bits(of).map(Some));
+        Some(Self::ByCause {
+            operand: or_quiet(rules.operand)?,
+            value: or_quiet(rules.value)?,
+            invalid: bits(rules.invalid)?,
+        })
+    }
 }
 
 /// The terms of a node.
@@ -148,7 +188,8 @@ impl TreePlan {
                 return None;
             }
             halves.push(half);
-            steps.push(Step { kind, odd, half, flush, positive_zero: adder.zero == ZeroSign::Positive });
+            let positive_zero = adder.zero == ZeroSign::Positive;
+            steps.push(Step { kind, odd, half, flush, positive_zero, saturates: overflow == Overflow::Ieee });
         }
         let flush_c = match (unit.flush.c, unit.flush.to_positive) {
             (false, _) => Flush::None,
@@ -159,7 +200,22 @@ impl TreePlan {
         if flush_c != Flush::None && id.c != Format::F32 {
             return None;
         }
-        Some(Self { steps, len: id.shape.sizes().2, a, b, c, d: id.d, flush_c })
+        Some(Self { steps, len: id.shape.sizes().2, a, b, c, d: id.d, flush_c, nans: Vec::new() })
+    }
+
+    /// The same plan, computing NaN and infinities too; `None` if some node may return another NaN than those that it
+    /// knows, or if an operand has another form of NaN than IEEE 754 formats.
+    pub(super) fn with_specials(&self, adders: &[Adder], plan: &Plan, path: Path) -> Option<Self> {
+        let is_known = [self.a, self.b, self.c].iter().all(Operand::has_ieee_specials)
+            // Without FMA, a product that overflows alone would meet infinities.
+            && path >= Path::Avx2;
+        let nan = |adder: &Adder| Nan::of(adder, adder.float_format()?);
+        let nans = plan.nodes.iter().map(|node| nan(&adders[node.adder])).collect::<Option<_>>()?;
+        is_known.then(|| Self { nans, ..self.clone() })
+    }
+
+    fn has_specials(&self) -> bool {
+        !self.nans.is_empty()
     }
 }
 
@@ -170,12 +226,25 @@ impl Kernel for TreePlan {
 
     fn pack_a(&self, from: &Source<'_>, first: usize, rows: usize, steps: usize) -> (Packed<f32>, Vec<bool>) {
         // Zeros of padding are +0 in every format.
-        let packed = pack_rows(from, first, rows, steps * self.len, |bits| self.a.value(bits));
-        (packed, vec![false; rows])
+        let padded = steps * self.len;
+        let packed = if self.has_specials() {
+            pack_rows(from, first, rows, padded, |bits| self.a.value_or_special(bits))
+        } else {
+            pack_rows(from, first, rows, padded, |bits| self.a.value(bits))
+        };
+        // A row with a NaN or an infinity gives nothing else.
+        let is_special = |row: &[f32]| !self.has_specials() && row.iter().any(|value| value.is_nan());
+        let special = packed.values.chunks(packed.k.max(1)).map(is_special).collect();
+        (packed, special)
     }
 
     fn pack_b(&self, from: &Source<'_>, first: usize, panel: usize, steps: usize, into: &mut Packed<f32>) -> u64 {
-        pack_panel(from, first, panel, steps * self.len, into, |bits| self.b.value(bits));
+        let padded = steps * self.len;
+        if self.has_specials() {
+            pack_panel(from, first, panel, padded, into, |bits| self.b.value_or_special(bits));
+        } else {
+            pack_panel(from, first, panel, padded, into, |bits| self.b.value(bits));
+        }
         0
     }
 
@@ -183,7 +252,8 @@ impl Kernel for TreePlan {
         let mut bits = [0; WIDE_PANEL];
         let bits = &mut bits[..into.len()];
         bits_of(from, start, bits);
-        into.iter_mut().zip(bits).for_each(|(slot, bits)| *slot = self.c.value(*bits));
+        let value = |bits: u32| if self.has_specials() { self.c.value_or_special(bits) } else { self.c.value(bits) };
+        into.iter_mut().zip(bits).for_each(|(slot, bits)| *slot = value(*bits));
         0
     }
 
@@ -192,7 +262,7 @@ impl Kernel for TreePlan {
     }
 
     fn run(&self, piece: Piece<'_, Packed<f32>, Packed<f32>, f32>) {
-        simd::run_tree(&self.steps, self.len, self.flush_c, piece);
+        simd::run_tree(&self.steps, self.len, self.flush_c, &self.nans, piece);
     }
 }
 

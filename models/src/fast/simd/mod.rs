@@ -28,7 +28,7 @@ use mxprobe_api::Rounding;
 use super::{
     path::Path,
     sums::{Context, SumNode, SumTerm},
-    tree::{Flush, Input, Step, StepKind},
+    tree::{Flush, Input, Nan, Step, StepKind},
 };
 use chain::Task;
 use lanes::{Lanes, Portable};
@@ -234,7 +234,13 @@ pub(super) fn run_sums(nodes: &[SumNode], context: &Context, piece: Piece<'_, Sp
 }
 
 /// Runs rows of A through operations with a panel of B, by the processor's own arithmetic.
-pub(super) fn run_tree(nodes: &[Step], len: usize, flush_c: Flush, piece: Piece<'_, Packed<f32>, Packed<f32>, f32>) {
+pub(super) fn run_tree(
+    nodes: &[Step],
+    len: usize,
+    flush_c: Flush,
+    nans: &[Nan],
+    piece: Piece<'_, Packed<f32>, Packed<f32>, f32>,
+) {
     let Piece { path, a, row, b, steps, accumulators, left } = piece;
     let rows = left.len();
     assert!(accumulators.len() >= rows * b.panel && !nodes.is_empty());
@@ -249,8 +255,10 @@ pub(super) fn run_tree(nodes: &[Step], len: usize, flush_c: Flush, piece: Piece<
     }
     let (a_values, b_values) = operands((a, row, rows), b, (steps.start * len, steps.end * len));
     let mut results = vec![0.0f32; nodes.len() * WIDE_PANEL];
+    assert!(nans.is_empty() || nans.len() == nodes.len());
     let job = tree::Tree {
         nodes,
+        nans,
         len,
         flush_c,
         steps: steps.len(),
@@ -264,7 +272,13 @@ pub(super) fn run_tree(nodes: &[Step], len: usize, flush_c: Flush, piece: Piece<
         left: left.as_mut_ptr(),
     };
     // SAFETY: `operands` and the assertions above.
-    unsafe { dispatch(path, b.panel, &job) }
+    unsafe {
+        if nans.is_empty() {
+            dispatch(path, b.panel, &job);
+        } else {
+            dispatch(path, b.panel, &tree::WithSpecials(job));
+        }
+    }
 }
 
 /// Runs rows of A through operations with a panel of B, with `pairs` words of two 16-bit factors per operation.

@@ -2,17 +2,19 @@
 //!
 //! Each node is one multiplication, addition or fused multiply-add, in the order of the plan. NaN and infinities
 //! propagate through sums and products, so checking the results is enough: a lane whose result is NaN or infinite is
-//! left to the scalar evaluator, which knows which NaN is returned.
+//! left to the same kernel [`WithSpecials`], which also computes which NaN each node returns, or to the scalar evaluator.
 //!
 //! If results below the normal range are flushed, they are recognised by the rounded value, with one exception: 2^−126
 //! may have been rounded up from below, as if by gradual underflow. That lane is left as well.
 
 use super::{Job, lanes::Lanes};
-use crate::fast::tree::{Flush, Input, Step, StepKind};
+use crate::fast::tree::{Flush, Input, Nan, Step, StepKind};
 
 /// Several rows through several operations, for the columns of one panel.
 pub(super) struct Tree<'a> {
     pub nodes: &'a [Step],
+    /// The NaN of each node, for [`WithSpecials`].
+    pub nans: &'a [Nan],
     pub len: usize,
     pub flush_c: Flush,
     pub steps: usize,
@@ -33,7 +35,22 @@ impl Job for Tree<'_> {
         for from in (0..self.panel).step_by(NG * V::WIDTH) {
             for row in 0..self.rows {
                 // SAFETY: upheld by the caller.
-                unsafe { self.one_row::<V, NG>(row, from) };
+                unsafe { self.one_row::<V, NG, false>(row, from) };
+            }
+        }
+    }
+}
+
+/// The same for any values, NaN and infinities included. Each node needs its NaN.
+pub(super) struct WithSpecials<'a>(pub Tree<'a>);
+
+impl Job for WithSpecials<'_> {
+    #[inline(always)]
+    unsafe fn run<V: Lanes, const NG: usize>(&self) {
+        for from in (0..self.0.panel).step_by(NG * V::WIDTH) {
+            for row in 0..self.0.rows {
+                // SAFETY: upheld by the caller.
+                unsafe { self.0.one_row::<V, NG, true>(row, from) };
             }
         }
     }
@@ -41,7 +58,7 @@ impl Job for Tree<'_> {
 
 impl Tree<'_> {
     #[inline(always)]
-    unsafe fn one_row<V: Lanes, const NG: usize>(&self, row: usize, from: usize) {
+    unsafe fn one_row<V: Lanes, const NG: usize, const SPECIALS: bool>(&self, row: usize, from: usize) {
         // SAFETY: rows, columns, products and nodes are within the bounds of the task; the processor has the
         // instructions.
         unsafe {
@@ -100,8 +117,12 @@ impl Tree<'_> {
                     if node.half {
                         for g in 0..NG {
                             let (rounded, infinite) = V::narrow_to_f16(value[g]);
-                            flags[g] = V::or(flags[g], infinite);
-                            value[g] = rounded;
+                            if SPECIALS {
+                                value[g] = narrowed::<V>(value[g], rounded, infinite);
+                            } else {
+                                flags[g] = V::or(flags[g], infinite);
+                                value[g] = rounded;
+                            }
                         }
                     }
                     if node.flush != Flush::None {
@@ -116,6 +137,9 @@ impl Tree<'_> {
                             value[g] = V::add_f(value[g], V::splat_f(0.0));
                         }
                     }
+                    if SPECIALS {
+                        value = self.with_specials::<V, NG>(index, (a, b), (c, last), value);
+                    }
                     for g in 0..NG {
                         V::store_f(self.results.add((index * NG + g) * V::WIDTH), value[g]);
                     }
@@ -128,7 +152,7 @@ impl Tree<'_> {
             let mut left = 0;
             for g in 0..NG {
                 let magnitude = V::and(V::bits(acc[g]), V::splat_i(i32::MAX));
-                let special = V::greater(magnitude, V::splat_i(0x7f7f_ffff));
+                let special = if SPECIALS { V::splat_i(0) } else { V::greater(magnitude, V::splat_i(0x7f7f_ffff)) };
                 left |= V::negative_lanes(V::or(flags[g], special)) << (from + g * V::WIDTH);
                 V::store_f(accumulators.add(g * V::WIDTH), acc[g]);
             }
@@ -159,6 +183,109 @@ unsafe fn odd_sum<V: Lanes>(x: V::F, y: V::F) -> V::F {
         let outward = V::greater(V::xor(error, bits), V::splat_i(-1));
         let step = V::select(outward, V::splat_i(1), V::splat_i(-1));
         V::from_bits(V::add(bits, V::and(step, V::and(inexact, even))))
+    }
+}
+
+impl Tree<'_> {
+    /// Replaces NaN among a node's values by the NaN that it returns for its terms, and an infinite sum of finite terms by
+    /// the largest number if the node returns that.
+    #[inline(always)]
+    unsafe fn with_specials<V: Lanes, const NG: usize>(
+        &self,
+        index: usize,
+        (a, b): (*const f32, *const f32),
+        (c, last): ([V::F; NG], [V::F; NG]),
+        mut value: [V::F; NG],
+    ) -> [V::F; NG] {
+        // SAFETY: as in `one_row`.
+        unsafe {
+            let Step { kind, odd, saturates, .. } = self.nodes[index];
+            for g in 0..NG {
+                let load = |input: Input| match input {
+                    Input::C => c[g],
+                    Input::Zero => V::splat_f(0.0),
+                    Input::Step(at) if at + 1 == index => last[g],
+                    Input::Step(at) => V::load_f(self.results.add((at * NG + g) * V::WIDTH)),
+                };
+                if let (StepKind::Both(x, y), true, true) = (kind, odd, saturates) {
+                    value[g] = saturated::<V>(value[g], load(x), load(y));
+                }
+                let nan = is_nan::<V>(value[g]);
+                if V::negative_lanes(nan) == 0 {
+                    continue;
+                }
+                let found = match self.nans[index] {
+                    Nan::One(bits) => V::splat_i(bits),
+                    Nan::ByCause { operand, value, invalid } => {
+                        let mut found = V::splat_i(invalid);
+                        // What comes later is replaced by what comes before.
+                        if let StepKind::Both(_, y) = kind {
+                            found = or_nan_of::<V>(load(y), value, found);
+                        }
+                        if let StepKind::ProductAnd(_, x) | StepKind::Both(x, _) | StepKind::One(x) = kind {
+                            found = or_nan_of::<V>(load(x), value, found);
+                        }
+                        if let StepKind::Product(k) | StepKind::ProductAnd(k, _) = kind {
+                            let of_a = V::splat_f(a.add(k).read());
+                            let of_b = V::load_f(b.add(k * self.panel + g * V::WIDTH));
+                            found = or_nan_of::<V>(of_b, operand, found);
+                            found = or_nan_of::<V>(of_a, operand, found);
+                        }
+                        found
+                    }
+                };
+                value[g] = V::from_bits(V::select(nan, found, V::bits(value[g])));
+            }
+            value
+        }
+    }
+}
+
+/// The `rounded` value of an f16, an infinity in lanes that are too large for one, and the value itself if it is NaN.
+#[inline(always)]
+unsafe fn narrowed<V: Lanes>(value: V::F, rounded: V::F, infinite: V::I) -> V::F {
+    // SAFETY: upheld by the caller.
+    unsafe {
+        let sign = V::and(V::bits(value), V::splat_i(i32::MIN));
+        let infinity = V::or(sign, V::splat_i(0x7f80_0000));
+        let number = V::select(infinite, infinity, V::bits(rounded));
+        V::from_bits(V::select(is_nan::<V>(value), V::bits(value), number))
+    }
+}
+
+/// The lanes that are NaN.
+#[inline(always)]
+unsafe fn is_nan<V: Lanes>(value: V::F) -> V::I {
+    // SAFETY: upheld by the caller.
+    unsafe { V::greater(V::and(V::bits(value), V::splat_i(i32::MAX)), V::splat_i(0x7f80_0000)) }
+}
+
+/// The result for a NaN among the terms, quieted if there is no other rule, and `otherwise` if it is none.
+#[inline(always)]
+unsafe fn or_nan_of<V: Lanes>(term: V::F, rule: Option<i32>, otherwise: V::I) -> V::I {
+    // SAFETY: upheld by the caller.
+    unsafe {
+        let of_term = match rule {
+            Some(bits) => V::splat_i(bits),
+            None => V::or(V::bits(term), V::splat_i(0x0040_0000)),
+        };
+        V::select(is_nan::<V>(term), of_term, otherwise)
+    }
+}
+
+/// Replaces an infinite sum of two finite terms by the largest number.
+#[inline(always)]
+unsafe fn saturated<V: Lanes>(sum: V::F, x: V::F, y: V::F) -> V::F {
+    // SAFETY: upheld by the caller.
+    unsafe {
+        let infinity = V::splat_i(0x7f80_0000);
+        let magnitude = V::splat_i(i32::MAX);
+        let finite_x = V::greater(infinity, V::and(V::bits(x), magnitude));
+        let finite_y = V::greater(infinity, V::and(V::bits(y), magnitude));
+        let bits = V::bits(sum);
+        let infinite = V::greater(V::and(bits, magnitude), V::splat_i(0x7f7f_ffff));
+        // The bits of the largest number are those of infinity less one.
+        V::from_bits(V::add(bits, V::and(infinite, V::and(finite_x, finite_y))))
     }
 }
 
