@@ -331,6 +331,11 @@ fn the_rounding_the_overflow_and_the_floor_of_one_adder_are_changed_together() {
 }
 
 #[test]
+fn the_order_of_arguments_is_asked_by_two_nan_at_a_time() {
+    recovered("sixteen-arguments-by-remainders");
+}
+
+#[test]
 #[ignore = "takes half a minute of one core"]
 fn the_order_of_arguments_within_blocks_is_found_by_sorting_them() {
     recovered("argument-order-reversed-in-blocks");
@@ -372,6 +377,22 @@ fn a_c_that_is_rounded_before_it_joins_a_chain_has_an_adder() {
 #[test]
 fn trees_of_exchanges_come_before_guesses_of_blocks() {
     recovered("residues-with-sticky-bits-of-a-thirteenth-place");
+}
+
+#[test]
+fn the_number_of_threads_changes_nothing() {
+    // The first is recovered; the second is refused, at the same candidate, once these terms are spent.
+    for name in ["last-adder-flushes", "c-left-out-in-one-binade"] {
+        let made = named().into_iter().find(|made| made.name == name).unwrap();
+        let device = ModelDevice::new(made.model());
+        let operation = device.operations().values().next().unwrap();
+        let found = [1, 2, 5].map(|threads| {
+            let time = Duration::from_secs(86_400);
+            let effort = Effort { time, terms: 150_000_000, threads, ..Effort::default() };
+            format!("{:?}", identify(&device, operation, effort, &|_| ()).unwrap())
+        });
+        assert!(found.iter().all(|other| *other == found[0]), "{name}: {found:#?}");
+    }
 }
 
 #[test]

@@ -232,7 +232,7 @@ impl Search<'_, '_> {
 
     /// Returns the indices of the dots on which the candidate does not give the unit's answer.
     pub(super) fn compare(&self, hypothesis: &Hypothesis, dots: &[Dot], answers: &[u64]) -> Result<Vec<usize>, Error> {
-        let modelled = scored::modelled(self.subject(), hypothesis, dots)?;
+        let modelled = scored::modelled(self.subject().id(), hypothesis, dots)?;
         Ok((0..dots.len()).filter(|at| modelled[*at] != answers[*at]).collect())
     }
 

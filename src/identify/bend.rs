@@ -1,6 +1,6 @@
 //! Changes of values of the candidates that came the nearest, beyond those that are tried for every tree.
 
-use std::{collections::HashSet, rc::Rc};
+use std::{collections::HashSet, sync::Arc};
 
 use mxprobe_api::Error;
 
@@ -73,7 +73,7 @@ impl Search<'_, '_> {
         let mut beams: Vec<(usize, Vec<Scored>)> = Vec::new();
         let few = [Apart::Neither, Apart::Last, Apart::First].map(|apart| symmetric::tied(shape, apart));
         let but_c = symmetric::tied_but_c_alone(shape);
-        for skeleton in symmetric::tied_to_one(shape).into_iter().chain(but_c).chain(few).map(Rc::new) {
+        for skeleton in symmetric::tied_to_one(shape).into_iter().chain(but_c).chain(few).map(Arc::new) {
             if self.experiments.is_late() {
                 break;
             }

@@ -28,7 +28,7 @@ pub fn identify(
     let device = if effort.nan == NanBits::Any { &one_nan } else { device };
     let subject = Subject::new(device, operation);
     let mut search = Search {
-        experiments: Experiments::new(&subject, effort.time, effort.terms),
+        experiments: Experiments::new(&subject, effort),
         effort,
         progress,
         order: None,

@@ -23,6 +23,8 @@ pub struct Effort {
     pub terms: u64,
     /// The time limit of the search, however many terms are left.
     pub time: Duration,
+    /// The most threads on which candidates are computed. The result does not depend on it.
+    pub threads: usize,
     /// Which NaN of the device count as equal. With [`NanBits::Any`] the model has a single NaN, which says nothing
     /// about those of the device and is marked as assumed.
     pub nan: NanBits,
@@ -37,6 +39,7 @@ impl Default for Effort {
             rounds: 24,
             terms: 5_200_000_000,
             time: Duration::from_secs(120),
+            threads: mxprobe_models::threads(),
             nan: NanBits::Bits,
         }
     }

@@ -2,7 +2,7 @@
 
 use std::{
     collections::{HashSet, VecDeque},
-    rc::Rc,
+    sync::Arc,
 };
 
 use mxprobe_api::Error;
@@ -146,7 +146,8 @@ impl Search<'_, '_> {
         }
         self.experiments.keep(first, answers);
         let id = self.subject().id().clone();
-        let mut skeletons: Vec<Rc<Skeleton>> = trees.iter().flat_map(|tree| readings(tree, &id)).map(Rc::new).collect();
+        let mut skeletons: Vec<Arc<Skeleton>> =
+            trees.iter().flat_map(|tree| readings(tree, &id)).map(Arc::new).collect();
         // Residues of cancelling terms may hide the order, so blocks of every size are tried after the observed tree.
         let guessed = Guessed::new(&id);
         let at = skeletons.len().min(1);
@@ -356,7 +357,7 @@ impl Search<'_, '_> {
     /// Tries the readings of the trees, the simplest first, until one explains every dot, and attacks that one.
     fn search(
         &mut self,
-        skeletons: Vec<Rc<Skeleton>>,
+        skeletons: Vec<Arc<Skeleton>>,
         mut guessed: Guessed,
         hiding: &[&Expression],
         mut tried: Vec<Scored>,

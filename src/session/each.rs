@@ -46,6 +46,17 @@ impl Asked {
     pub fn of_model(model: &Model) -> Self {
         Self { several: true, ..Self::new(Arc::new(ModelDevice::new(model.clone()))) }
     }
+
+    /// Returns how many of so many operations it is asked about simultaneously: one per core, if several.
+    fn at_once(&self, operations: usize) -> usize {
+        if self.several { threads().min(operations).max(1) } else { 1 }
+    }
+
+    /// Returns the number of threads for each of the operations that it is asked about simultaneously, of so many.
+    #[must_use]
+    pub fn threads_each(&self, operations: usize) -> usize {
+        threads() / self.at_once(operations)
+    }
 }
 
 /// Why a session ends before its last operation.
@@ -119,7 +130,7 @@ pub fn each<A: Send + 'static, E>(
     };
     let stopped = Arc::new(AtomicBool::new(false));
     let (sender, said) = mpsc::channel();
-    let at_once = if reached.several { threads().min(ids.len()) } else { 1 };
+    let at_once = reached.at_once(ids.len());
     let (next, ask) = (Arc::new(AtomicUsize::new(0)), Arc::new(ask));
     let thread = |sender: mpsc::Sender<Said<A>>| {
         let (ids, gave_up) = (ids.to_vec(), Arc::clone(&reached.gave_up));

@@ -196,6 +196,7 @@ pub fn identify(
         resumed: Vec::new(),
         operations: Vec::new(),
     };
+    let effort = Effort { threads: session.asked.threads_each(operations.len()).min(effort.threads), ..effort };
     let ask = move |device: &dyn Device, id: &OperationId, progress: &dyn Fn(&str)| {
         identify_one(device, id, effort, progress)
     };

@@ -491,6 +491,17 @@ pub(super) fn named() -> Vec<Made> {
             )],
         ),
         Made::new(
+            "sixteen-arguments-by-remainders",
+            &f16_of(16),
+            "s(s(every(4, 0, 2, 1, 3)), c)",
+            &[(
+                "s",
+                "output = \"f32\"\nrounding = \"nearest-even\"\nfraction_bits = 23\nexponent_floor = -41\n\
+                 below = \"truncate\"\ncarry_bits = 3\noverflow = \"infinity\"\n\
+                 nan = { order = [\"invalid\", \"operand\"], invalid = \"0xffc00000\" }",
+            )],
+        ),
+        Made::new(
             "argument-order-reversed-in-blocks",
             "dot.m4n4k32.bf16.bf16.bf16.bf16",
             "s(t(c), fold(none, reverse/8, s(all, acc)))",

@@ -15,6 +15,7 @@ use crate::cli::choose::{
 };
 
 /// A device that can be asked.
+#[derive(Clone)]
 pub(crate) struct Reached {
     pub(crate) device: Arc<dyn Device>,
     /// The health of its process, if it has one of its own.
@@ -27,6 +28,11 @@ impl Reached {
     /// Returns why the device is asked nothing more, if it is not.
     fn gave_up(&self) -> Option<String> {
         self.health.as_ref().and_then(Health::gave_up)
+    }
+
+    /// As [`Asked::threads_each`].
+    pub(crate) fn threads_each(&self, operations: usize) -> usize {
+        self.clone().asked().threads_each(operations)
     }
 
     /// Converts the device into the form that a session uses.

@@ -63,12 +63,14 @@ pub(crate) fn identify(arguments: &Identify, screen: Screen) -> Outcome {
         Grows { format, list, screen, start: (Instant::now(), before_ns), out, saved, file, report, progress };
     // A run that is interrupted at its first operation can be resumed, too.
     grows.save()?;
+    let isolation = Isolation { wanted: !inputs.reach.no_isolation, forward_stderr: false };
+    let reached = reach(&target, isolation, &limits);
+    let threads = reached.as_ref().map_or(1, |reached| reached.threads_each(ids.len()));
+    let effort = Effort { threads, ..effort };
     let ask = move |device: &dyn Device, id: &OperationId, progress: &dyn Fn(&str)| {
         identify_one(device, id, effort, progress)
     };
-    let isolation = Isolation { wanted: !inputs.reach.no_isolation, forward_stderr: false };
-    let interrupted =
-        !ids.is_empty() && each::each(reach(&target, isolation, &limits), &ids, &limits, ask, &mut grows)?;
+    let interrupted = !ids.is_empty() && each::each(reached, &ids, &limits, ask, &mut grows)?;
     grows.report.time.interrupted = interrupted;
     grows.save()?;
     let Grows { report, progress, saved, .. } = grows;

@@ -1,6 +1,6 @@
 //! Hypotheses: skeletons with parameters, which are executable models of one operation.
 
-use std::{rc::Rc, sync::Arc};
+use std::sync::Arc;
 
 use mxprobe_api::{Error, Format, OperationId, Overflow, Rounding, Subnormals};
 use mxprobe_models::{
@@ -16,7 +16,7 @@ use crate::identify::tree::{
 /// An executable model of one operation.
 #[derive(Clone, Debug)]
 pub(in crate::identify) struct Hypothesis {
-    pub(in crate::identify) skeleton: Rc<Skeleton>,
+    pub(in crate::identify) skeleton: Arc<Skeleton>,
     /// The parameters of each of the skeleton's adders.
     pub(in crate::identify) adders: Vec<Adder>,
     pub(in crate::identify) flush: Flush,
@@ -61,7 +61,7 @@ impl Hypothesis {
             roles: kept.iter().map(|at| self.skeleton.roles[*at]).collect(),
         };
         let adders = kept.iter().map(|at| Adder { name: self.skeleton.names[*at].clone(), ..self.adders[*at].clone() });
-        Self { skeleton: Rc::new(skeleton), adders: adders.collect(), flush: self.flush }
+        Self { skeleton: Arc::new(skeleton), adders: adders.collect(), flush: self.flush }
     }
 
     /// Returns, for each addition of the untied tree, whether it shares its adder with another.
@@ -89,7 +89,7 @@ impl Hypothesis {
             (_, role) => role,
         });
         let plan = Arc::new(expression.plan());
-        Self { skeleton: Rc::new(Skeleton { expression, plan, names, roles }), adders, flush: self.flush }
+        Self { skeleton: Arc::new(Skeleton { expression, plan, names, roles }), adders, flush: self.flush }
     }
 
     /// Gives an adder these values, under the name that it has.
@@ -100,7 +100,7 @@ impl Hypothesis {
 
     /// Returns the same adders in another tree.
     pub(in crate::identify) fn in_tree(&self, expression: Expression) -> Self {
-        Self { skeleton: Rc::new(self.skeleton.with(expression)), ..self.clone() }
+        Self { skeleton: Arc::new(self.skeleton.with(expression)), ..self.clone() }
     }
 
     /// Returns the same adders in another tree, with one more that passes exact sums on unrounded: the last one.
@@ -111,7 +111,7 @@ impl Hypothesis {
         names.push(name.into());
         roles.push(role);
         let skeleton = Skeleton { plan: Arc::new(expression.plan()), expression, names, roles };
-        Self { skeleton: Rc::new(skeleton), adders, flush: self.flush }
+        Self { skeleton: Arc::new(skeleton), adders, flush: self.flush }
     }
 
     /// Returns the number of additions, weighted by what they cost: those on a grid of many bits cut terms one by one.

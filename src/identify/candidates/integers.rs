@@ -1,7 +1,7 @@
 //! Sums of integers: exact except that they wrap or saturate, in the format of the result or in that of an intermediate
 //! sum.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use mxprobe_api::Format;
 use mxprobe_models::{Adder, Flush, NanRules, Output};
@@ -19,7 +19,7 @@ use crate::identify::{
 const ON_THE_WAY: [Format; 6] = [Format::S32, Format::S16, Format::U32, Format::S8, Format::U8, Format::S4];
 
 /// Tries every combination of outputs of a skeleton's adders, and returns the one that explains the most dots.
-pub(in crate::identify) fn fit(experiments: &mut Experiments<'_, '_>, skeleton: &Rc<Skeleton>) -> Option<Scored> {
+pub(in crate::identify) fn fit(experiments: &mut Experiments<'_, '_>, skeleton: &Arc<Skeleton>) -> Option<Scored> {
     let format = experiments.subject.id().d;
     let ends = |format: Format| [false, true].map(|saturates| Output::Integer { format, saturates });
     let mut inner: Vec<Output> = ends(format).to_vec();
@@ -40,7 +40,7 @@ pub(in crate::identify) fn fit(experiments: &mut Experiments<'_, '_>, skeleton: 
             .zip(at.iter().zip(&choices))
             .map(|(name, (at, choices))| Adder::exact(name, choices[*at], NanRules::default()))
             .collect();
-        let hypothesis = Hypothesis { skeleton: Rc::clone(skeleton), adders, flush: Flush::default() };
+        let hypothesis = Hypothesis { skeleton: Arc::clone(skeleton), adders, flush: Flush::default() };
         let least = best.as_ref().map_or(0, |best| best.explained + 1);
         if least > all.len() || experiments.is_late() {
             return best;

@@ -1,6 +1,6 @@
 //! Changes of a hypothesis, and how they are applied.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use mxprobe_api::{Format, Rounding};
 use mxprobe_models::{Adder, Below, Class, Exponent, Flush, GridRule, NanRules, Output, Parameter, Setting};
@@ -76,19 +76,19 @@ impl Move {
         match self {
             Self::Flush(flush) => changed.flush = *flush,
             Self::Turned(adder, order) => {
-                changed.skeleton = Rc::new(changed.skeleton.turned(*adder, *order)?);
+                changed.skeleton = Arc::new(changed.skeleton.turned(*adder, order)?);
                 return Some(changed);
             }
             Self::Alone(products) => {
-                changed.skeleton = Rc::new(changed.skeleton.alone(products));
+                changed.skeleton = Arc::new(changed.skeleton.alone(products));
                 return Some(changed);
             }
             Self::Together(product) => {
-                changed.skeleton = Rc::new(changed.skeleton.together(*product));
+                changed.skeleton = Arc::new(changed.skeleton.together(*product));
                 return Some(changed);
             }
             Self::Exchanged(one, other) => {
-                changed.skeleton = Rc::new(changed.skeleton.exchanged(*one, *other));
+                changed.skeleton = Arc::new(changed.skeleton.exchanged(*one, *other));
                 return Some(changed);
             }
             Self::HandedOn { adder, leading } => {

@@ -1,13 +1,12 @@
 //! Candidates and the dots that they explain.
 
-use mxprobe_api::{Decoded, Error};
+use mxprobe_api::{Decoded, Error, OperationId};
 use mxprobe_models::Sample;
 
 use super::hypothesis::Hypothesis;
 use crate::{
     dots::Dot,
-    identify::dots::experiments::{self, Experiments},
-    probes::Subject,
+    identify::dots::experiments::{self, Answered, Experiments, Limit, cost},
 };
 
 /// A candidate, and the number of dots that it explains.
@@ -24,20 +23,31 @@ pub(in crate::identify) fn explained(
     which: &[usize],
     allowed: usize,
 ) -> Option<usize> {
-    let evaluator = hypothesis.evaluator(experiments.subject.id()).ok()?;
-    experiments.sample(hypothesis.flush);
-    let answers = std::mem::take(&mut experiments.answers);
+    let mut spent = 0;
+    let explained = explained_of(&mut spent, experiments.answered(), hypothesis, which, allowed);
+    experiments.spent += spent;
+    explained
+}
+
+/// As [`explained`], for use on several threads.
+pub(in crate::identify) fn explained_of(
+    spent: &mut u64,
+    answered: Answered<'_>,
+    hypothesis: &Hypothesis,
+    which: &[usize],
+    allowed: usize,
+) -> Option<usize> {
+    let evaluator = hypothesis.evaluator(answered.id).ok()?;
     let (mut right, mut wrong) = (0, 0);
-    let exact = evaluator.visit(experiments.sample(hypothesis.flush), which.iter().copied(), |at, d| {
-        if d == answers[at] {
+    let exact = evaluator.visit(answered.sample(hypothesis.flush), which.iter().copied(), |at, d| {
+        if d == answered.answers[at] {
             right += 1;
         } else {
             wrong += 1;
         }
         wrong <= allowed
     });
-    experiments.answers = answers;
-    experiments.spend(hypothesis.weighted_additions(), right + wrong, exact);
+    *spent += cost(answered.id, hypothesis.weighted_additions(), right + wrong, exact);
     (wrong <= allowed).then_some(right)
 }
 
@@ -73,17 +83,28 @@ pub(in crate::identify) fn differing(
     hypothesis: &Hypothesis,
     which: &[usize],
 ) -> Option<Vec<(usize, u64)>> {
-    let evaluator = hypothesis.evaluator(experiments.subject.id()).ok()?;
-    let answers = std::mem::take(&mut experiments.answers);
+    let mut spent = 0;
+    let differing = differing_of(&mut spent, experiments.answered(), hypothesis, which);
+    experiments.spent += spent;
+    differing
+}
+
+/// As [`differing`], for use on several threads.
+pub(in crate::identify) fn differing_of(
+    spent: &mut u64,
+    answered: Answered<'_>,
+    hypothesis: &Hypothesis,
+    which: &[usize],
+) -> Option<Vec<(usize, u64)>> {
+    let evaluator = hypothesis.evaluator(answered.id).ok()?;
     let mut wrong = Vec::new();
-    let exact = evaluator.visit(experiments.sample(hypothesis.flush), which.iter().copied(), |at, d| {
-        if d != answers[at] {
+    let exact = evaluator.visit(answered.sample(hypothesis.flush), which.iter().copied(), |at, d| {
+        if d != answered.answers[at] {
             wrong.push((at, d));
         }
         true
     });
-    experiments.answers = answers;
-    experiments.spend(hypothesis.weighted_additions(), which.len(), exact);
+    *spent += cost(answered.id, hypothesis.weighted_additions(), which.len(), exact);
     Some(wrong)
 }
 
@@ -95,12 +116,12 @@ const AT_ONCE: usize = 512;
 /// # Errors
 /// Returns an error if no evaluator can be made of the hypothesis.
 pub(in crate::identify) fn modelled(
-    subject: &Subject<'_>,
+    id: &OperationId,
     hypothesis: &Hypothesis,
     dots: &[Dot],
 ) -> Result<Vec<u64>, Error> {
-    let evaluator = hypothesis.evaluator(subject.id())?;
-    let mut sample = Sample::new(subject.id(), hypothesis.flush);
+    let evaluator = hypothesis.evaluator(id)?;
+    let mut sample = Sample::new(id, hypothesis.flush);
     let mut found = Vec::with_capacity(dots.len());
     for dots in dots.chunks(AT_ONCE) {
         sample.clear();
@@ -133,21 +154,34 @@ pub(in crate::identify) fn keep_better(best: &mut Option<Scored>, least: usize, 
     }
 }
 
-/// Adds a hypothesis to the `most` candidates that explain the most of these dots, best first, if it is one of them.
+/// Adds those of these hypotheses to the `most` candidates that explain the most of these dots, best first, that are
+/// among them. Of equals, the first stays.
 pub(in crate::identify) fn keep_among(
     experiments: &mut Experiments<'_, '_>,
+    limit: Limit,
     found: &mut Vec<Scored>,
     most: usize,
-    hypothesis: Hypothesis,
+    hypotheses: &[Hypothesis],
     dots: &[usize],
 ) {
-    let allowed = found.get(most - 1).map_or(dots.len(), |worst| dots.len() - worst.explained);
-    if let Some(explained) = explained(experiments, &hypothesis, dots, allowed) {
-        found.push(Scored { hypothesis, explained });
+    for some in hypotheses.chunks(COMPARED) {
+        let allowed = found.get(most - 1).map_or(dots.len(), |worst| dots.len() - worst.explained);
+        let explained = experiments.each(limit, KEPT_AT_ONCE, some, |spent, answered, hypothesis| {
+            explained_of(spent, answered, hypothesis, dots, allowed)
+        });
+        let kept = some.iter().zip(explained).filter_map(|(hypothesis, explained)| {
+            explained.map(|explained| Scored { hypothesis: hypothesis.clone(), explained })
+        });
+        found.extend(kept);
         found.sort_by_key(|scored| std::cmp::Reverse(scored.explained));
         found.truncate(most);
     }
 }
+
+/// Candidates that are compared before those that explain less than the best so far are left out.
+const COMPARED: usize = 48;
+/// How many of them a thread takes at a time.
+const KEPT_AT_ONCE: usize = 4;
 
 /// Returns at most `count` dots in ascending order, half of them from each list.
 pub(in crate::identify) fn half_of_each(one: &[usize], other: &[usize], count: usize) -> Vec<usize> {

@@ -136,7 +136,7 @@ mod tests {
             Adder { zero, ..Adder::exact("sum", output, NanRules::default()) }
         };
         let with = |format: Format| Hypothesis {
-            skeleton: std::rc::Rc::new(skeleton(["sum", "sum-1"])),
+            skeleton: std::sync::Arc::new(skeleton(["sum", "sum-1"])),
             adders: vec![of(Format::F32, ZeroSign::Ieee), of(format, ZeroSign::Positive)],
             flush: mxprobe_models::Flush::default(),
         };

@@ -77,7 +77,7 @@ pub(in crate::identify) fn rounded_to_f64(hypothesis: &Hypothesis, at: usize) ->
 
 #[cfg(test)]
 mod tests {
-    use std::{rc::Rc, sync::Arc};
+    use std::sync::Arc;
 
     use mxprobe_models::{Flush, NanRules};
 
@@ -92,7 +92,7 @@ mod tests {
             Adder::exact("sum", float(format, format.fraction_bits(), Rounding::TowardZero), NanRules::default())
         };
         let with = |inner: Adder| Hypothesis {
-            skeleton: Rc::new(Skeleton {
+            skeleton: Arc::new(Skeleton {
                 plan: Arc::new(expression.plan()),
                 expression: expression.clone(),
                 names: vec!["sum".into(), "sum-1".into()],

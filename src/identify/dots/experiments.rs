@@ -1,12 +1,22 @@
 //! The experiments on an operation: dots, their answers, and what the search has spent.
 
-use std::time::{Duration, Instant};
+use std::{
+    cell::OnceCell,
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
+    thread,
+    time::Instant,
+};
 
 use mxprobe_api::{Decoded, Error, Format, OperationId};
 use mxprobe_models::{Flush, Sample};
 
+use super::nan_order::{self, nans};
 use crate::{
     dots::{Dot, draw},
+    identify::outcome::Effort,
     probes::{Leaf, Number, Subject},
 };
 
@@ -26,10 +36,45 @@ pub(in crate::identify) struct Experiments<'a, 's> {
     pub(in crate::identify) spent: u64,
     /// The amount of `spent` at which the current stage ends.
     stage: u64,
-    /// The dots as read under each flush rule used so far.
-    samples: Vec<Sample>,
+    /// The most threads on which candidates are computed.
+    threads: usize,
+    /// The dots as read under each flush rule used so far, by the number of the rule.
+    samples: [OnceLock<Sample>; FLUSHES],
     /// The operands of each dot that hold a subnormal.
     subnormal: Vec<Operands>,
+    /// The order in which products are looked at for a NaN, once it has been asked: see [`nan_order::ranks`].
+    nan_order: OnceCell<Option<Arc<[usize]>>>,
+}
+
+/// The number of flush rules.
+const FLUSHES: usize = 16;
+
+/// Returns the number of a flush rule.
+fn number_of(flush: Flush) -> usize {
+    [flush.a, flush.b, flush.c, flush.to_positive].into_iter().fold(0, |number, flag| 2 * number + usize::from(flag))
+}
+
+/// The dots so far and their answers, as threads share them.
+#[derive(Clone, Copy)]
+pub(in crate::identify) struct Answered<'e> {
+    pub(in crate::identify) id: &'e OperationId,
+    pub(in crate::identify) dots: &'e [Dot],
+    pub(in crate::identify) answers: &'e [u64],
+    samples: &'e [OnceLock<Sample>; FLUSHES],
+}
+
+impl<'e> Answered<'e> {
+    /// Returns the dots as an evaluator with this flush rule reads them.
+    pub(in crate::identify) fn sample(self, flush: Flush) -> &'e Sample {
+        self.samples[number_of(flush)].get_or_init(|| sample_of(self.id, self.dots, flush))
+    }
+}
+
+/// Whether items are left out after the budget of the stage is spent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::identify) enum Limit {
+    Stage,
+    None,
 }
 
 /// A set of operands of a dot.
@@ -78,6 +123,20 @@ const EXACT: u64 = 30;
 const WIDE: u64 = 2;
 const INTEGERS: u64 = 3;
 
+/// Returns the cost of evaluating a candidate with this many additions on `dots` dots, `exact` of which took the exact
+/// evaluator.
+pub(in crate::identify) fn cost(id: &OperationId, additions: usize, dots: usize, exact: usize) -> u64 {
+    let of_a_dot = id.shape.sizes().2 as u64 + PER_ADDITION * additions as u64;
+    let terms = PER_CANDIDATE + (dots as u64 + EXACT * exact as u64) * of_a_dot;
+    if id.is_integer() {
+        terms / INTEGERS
+    } else if id.d.bits() > 32 {
+        terms * WIDE
+    } else {
+        terms
+    }
+}
+
 /// Number of products in a dot above which fewer dots are drawn.
 const LONG: usize = 32;
 
@@ -88,11 +147,12 @@ pub(in crate::identify) fn fewer(count: usize, k: usize) -> usize {
 }
 
 impl<'a, 's> Experiments<'a, 's> {
-    pub(in crate::identify) fn new(subject: &'a Subject<'s>, limit: Duration, allowed: u64) -> Self {
-        let deadline = Instant::now() + limit;
+    pub(in crate::identify) fn new(subject: &'a Subject<'s>, effort: Effort) -> Self {
+        let Effort { time, terms: allowed, threads, .. } = effort;
         Self {
-            deadline,
+            deadline: Instant::now() + time,
             allowed,
+            threads,
             spent: 0,
             stage: allowed,
             subject,
@@ -100,8 +160,9 @@ impl<'a, 's> Experiments<'a, 's> {
             answers: Vec::new(),
             ordinary: Vec::new(),
             rounds: 0,
-            samples: Vec::new(),
+            samples: Default::default(),
             subnormal: Vec::new(),
+            nan_order: OnceCell::new(),
         }
     }
 
@@ -132,19 +193,78 @@ impl<'a, 's> Experiments<'a, 's> {
         std::mem::replace(&mut self.stage, stage)
     }
 
-    /// Records that a candidate with this many additions was evaluated on `dots` dots, `exact` of which took the exact
-    /// evaluator.
-    pub(in crate::identify) fn spend(&mut self, additions: usize, dots: usize, exact: usize) {
-        let id = self.subject.id();
-        let of_a_dot = self.subject.k() as u64 + PER_ADDITION * additions as u64;
-        let terms = PER_CANDIDATE + (dots as u64 + EXACT * exact as u64) * of_a_dot;
-        self.spent += if id.is_integer() {
-            terms / INTEGERS
-        } else if id.d.bits() > 32 {
-            terms * WIDE
-        } else {
-            terms
+    /// Calls `of` with each of these items on several threads, which take `at_once` of them at a time, and returns the
+    /// results in the order of the items. `of` adds what candidates cost to its first argument. With [`Limit::Stage`],
+    /// items after the one at which the budget is spent are left out. So the results do not depend on the threads.
+    pub(in crate::identify) fn each<T: Sync, R: Send>(
+        &mut self,
+        limit: Limit,
+        at_once: usize,
+        items: &[T],
+        of: impl Fn(&mut u64, Answered<'_>, &T) -> R + Sync,
+    ) -> Vec<R> {
+        let answered = self.answered();
+        let threads = self.threads.min(items.len().div_ceil(at_once));
+        let of = |item: &T| {
+            let mut spent = 0;
+            let result = of(&mut spent, answered, item);
+            (result, spent)
         };
+        let mut results = Vec::with_capacity(items.len());
+        let mut keep = |spent: &mut u64, (result, cost): (R, u64)| {
+            results.push(result);
+            *spent += cost;
+        };
+        let mut spent = self.spent;
+        let is_over = |spent: u64| limit == Limit::Stage && (spent > self.stage || Instant::now() > self.deadline);
+        if threads <= 1 {
+            for item in items {
+                if is_over(spent) {
+                    break;
+                }
+                keep(&mut spent, of(item));
+            }
+        } else {
+            let (next, shared) = (AtomicUsize::new(0), AtomicU64::new(spent));
+            let work = || {
+                let mut found = Vec::new();
+                // What has been computed are the items before `next`, or will be by the thread that took them.
+                while !is_over(shared.load(Ordering::Relaxed)) {
+                    let from = next.fetch_add(at_once, Ordering::Relaxed);
+                    let Some(taken) =
+                        items.get(from..items.len().min(from + at_once)).filter(|taken| !taken.is_empty())
+                    else {
+                        break;
+                    };
+                    let taken: Vec<(R, u64)> = taken.iter().map(of).collect();
+                    shared.fetch_add(taken.iter().map(|(_, cost)| cost).sum(), Ordering::Relaxed);
+                    found.push((from, taken));
+                }
+                found
+            };
+            let mut found = thread::scope(|scope| {
+                let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+                let mut found = work();
+                for other in others {
+                    found.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+                }
+                found
+            });
+            found.sort_unstable_by_key(|(from, _)| *from);
+            for one in found.into_iter().flat_map(|(_, taken)| taken) {
+                if is_over(spent) {
+                    break;
+                }
+                keep(&mut spent, one);
+            }
+        }
+        self.spent = spent;
+        results
+    }
+
+    /// Returns the dots so far and their answers.
+    pub(in crate::identify) fn answered(&self) -> Answered<'_> {
+        Answered { id: self.subject.id(), dots: &self.dots, answers: &self.answers, samples: &self.samples }
     }
 
     /// Asks one round of dots without keeping them.
@@ -153,10 +273,16 @@ impl<'a, 's> Experiments<'a, 's> {
         self.subject.ask(dots)
     }
 
+    /// Returns the order in which products are looked at for a NaN, as [`nan_order::ranks`] does. `None` also if the device
+    /// fails, which the next dots will show.
+    pub(in crate::identify) fn nan_order(&self) -> Option<Arc<[usize]>> {
+        self.nan_order.get_or_init(|| nan_order::ranks(self.subject).ok().flatten().map(Arc::from)).clone()
+    }
+
     /// Keeps dots and their answers.
     pub(in crate::identify) fn keep(&mut self, dots: Vec<Dot>, answers: Vec<u64>) {
         for (dot, answer) in dots.into_iter().zip(answers) {
-            for sample in &mut self.samples {
+            for sample in self.samples.iter_mut().filter_map(OnceLock::get_mut) {
                 push(sample, &dot);
             }
             if is_ordinary(self.subject, &dot, answer) {
@@ -173,15 +299,6 @@ impl<'a, 's> Experiments<'a, 's> {
         let changed = Operands::read_otherwise(one, other);
         which.iter().copied().filter(|at| self.subnormal[*at].share(changed)).collect()
     }
-
-    /// Returns the dots as an evaluator with this flush rule reads them.
-    pub(in crate::identify) fn sample(&mut self, flush: Flush) -> &Sample {
-        let at = self.samples.iter().position(|sample| sample.flush() == flush).unwrap_or_else(|| {
-            self.samples.push(sample_of(self.subject, &self.dots, flush));
-            self.samples.len() - 1
-        });
-        &self.samples[at]
-    }
 }
 
 /// Adds a dot to a sample.
@@ -191,8 +308,8 @@ pub(in crate::identify) fn push(sample: &mut Sample, dot: &Dot) {
 }
 
 /// Returns dots as an evaluator with this flush rule reads them.
-pub(in crate::identify) fn sample_of(subject: &Subject<'_>, dots: &[Dot], flush: Flush) -> Sample {
-    let mut sample = Sample::new(subject.id(), flush);
+pub(in crate::identify) fn sample_of(id: &OperationId, dots: &[Dot], flush: Flush) -> Sample {
+    let mut sample = Sample::new(id, flush);
     dots.iter().for_each(|dot| push(&mut sample, dot));
     sample
 }
@@ -306,22 +423,15 @@ fn specials(subject: &Subject<'_>, dots: &mut Vec<Dot>) {
     let id = subject.id();
     let zeros = subject.zeros();
     let k = subject.k();
-    let payloads = |format: Format| -> Vec<u64> {
-        let sign = format.negative_zero().unwrap_or(0);
-        let quiet = format.nan().into_iter().flat_map(|nan| [nan, nan | sign]);
-        let unread = format.as_float().map_or(0, |float| float.unread_bits);
-        let signalling = format.infinity(false).map(|infinity| infinity | 1 << unread);
-        quiet.chain(signalling).chain(signalling.map(|nan| nan | sign)).collect()
-    };
     for at in [0, k / 2, k - 1] {
-        for nan in payloads(id.a) {
+        for nan in nans(id.a) {
             let mut dot = zeros.clone();
             (dot.a[at], dot.b[at]) = (nan, id.b.one());
             dots.push(dot.clone());
             dot.c = id.c.one();
             dots.push(dot);
         }
-        for nan in payloads(id.b) {
+        for nan in nans(id.b) {
             let mut dot = zeros.clone();
             (dot.a[at], dot.b[at]) = (id.a.one(), nan);
             dots.push(dot);
@@ -337,7 +447,7 @@ fn specials(subject: &Subject<'_>, dots: &mut Vec<Dot>) {
             }
         }
     }
-    for nan in payloads(id.c) {
+    for nan in nans(id.c) {
         let mut dot = Dot { c: nan, ..zeros.clone() };
         dots.push(dot.clone());
         (dot.a[0], dot.b[0]) = (id.a.one(), id.b.one());
@@ -346,7 +456,7 @@ fn specials(subject: &Subject<'_>, dots: &mut Vec<Dot>) {
             (dot.a[0], dot.b[0]) = (infinity, 0);
             dots.push(dot.clone());
         }
-        for other in payloads(id.a) {
+        for other in nans(id.a) {
             (dot.a[0], dot.b[0]) = (other, id.b.one());
             dots.push(dot.clone());
         }

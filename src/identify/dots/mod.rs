@@ -4,4 +4,5 @@ pub(in crate::identify) mod around;
 pub(in crate::identify) mod blocks;
 pub(in crate::identify) mod experiments;
 pub(in crate::identify) mod moderate;
+mod nan_order;
 pub(in crate::identify) mod tiles;

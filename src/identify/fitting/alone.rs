@@ -13,9 +13,9 @@ use crate::{
         candidates::{
             hypothesis::{Hypothesis, ON_THE_WAY, float, on_fixed_grids},
             nan,
-            scored::{Scored, differing, explained, spread, without},
+            scored::{Scored, differing, explained_of, spread, without},
         },
-        dots::experiments::Experiments,
+        dots::experiments::{Experiments, Limit},
         tree::{expression::Expression, skeleton::Role},
     },
     probes::Leaf,
@@ -25,6 +25,11 @@ use crate::{
 const TRIED_FIRST: usize = 10;
 /// The dots that an adder must explain for each that it breaks.
 const BROKEN: usize = 3;
+
+/// Adders that are tried before those that explain less than the best so far are left out, and how many a thread tries
+/// at a time.
+const BATCH: usize = 512;
+const AT_ONCE: usize = 16;
 
 /// How many more dots one adder for products and c must explain than one for either, as one in so many.
 const CLEARLY: usize = 8;
@@ -64,20 +69,26 @@ pub(in crate::identify) fn rounded_alone(
         let own = hypothesis.adders.len() - 1;
         // One adder for both must explain clearly more than one for either.
         let mut least = if who == Who::Both { most + most / CLEARLY } else { most };
-        for adder in adders.iter().chain(if who == Who::Products { &fixed[..] } else { &[] }) {
+        let adders = adders.iter().chain(if who == Who::Products { &fixed[..] } else { &[] });
+        for adders in adders.collect::<Vec<_>>().chunks(BATCH) {
             if experiments.is_late() {
                 return None;
             }
-            let mut changed = hypothesis.clone();
-            changed.set(own, adder.clone());
-            if least >= wrong.len() || explained(experiments, &changed, &some, some.len() - 1).is_none() {
-                continue;
+            if least >= wrong.len() {
+                break;
             }
-            let Some(fixed) = explained(experiments, &changed, &wrong, wrong.len() - least) else { continue };
-            let Some(kept) = explained(experiments, &changed, &right, (fixed - least) / BROKEN) else { continue };
-            let net = fixed - BROKEN * (right.len() - kept);
-            if net > least {
-                (best, most, least) = (Some(changed), net, net);
+            let tried = experiments.each(Limit::Stage, AT_ONCE, adders, |spent, answered, adder| {
+                let mut changed = hypothesis.clone();
+                changed.set(own, (*adder).clone());
+                explained_of(spent, answered, &changed, &some, some.len() - 1)?;
+                let fixed = explained_of(spent, answered, &changed, &wrong, wrong.len() - least)?;
+                let kept = explained_of(spent, answered, &changed, &right, (fixed - least) / BROKEN)?;
+                Some((changed, fixed - BROKEN * (right.len() - kept)))
+            });
+            for (changed, net) in tried.into_iter().flatten() {
+                if net > least {
+                    (best, most, least) = (Some(changed), net, net);
+                }
             }
         }
     }

@@ -1,16 +1,18 @@
 //! Changes a candidate until it explains every dot or no change explains more. A step changes one value, replaces an
 //! adder, or changes two values together.
 
+use mxprobe_models::Adder;
+
 use super::coupled::{Floors, coupled, equalised};
 use crate::identify::{
     candidates::{
         hypothesis::{Hypothesis, plain_grids},
         moves::Move,
         proposals,
-        scored::{Scored, explained, keep_among, keep_better, spread, unexplained_of, without},
+        scored::{Scored, explained, explained_of, keep_among, keep_better, spread, unexplained_of, without},
         united::exchanged,
     },
-    dots::experiments::Experiments,
+    dots::experiments::{Experiments, Limit},
 };
 
 /// Number of unexplained dots on which a change is tried first, and of unexplained and of explained dots on which it is
@@ -306,15 +308,14 @@ pub(super) fn on_plain_grids(
     class: usize,
     dots: &[usize],
 ) -> Vec<Scored> {
-    let mut found: Vec<Scored> = Vec::new();
-    for adder in plain_grids(&hypothesis.adders[class]) {
-        if experiments.is_late() {
-            break;
-        }
+    let with = |adder: Adder| {
         let mut hypothesis = hypothesis.clone();
         hypothesis.adders[class] = adder;
-        keep_among(experiments, &mut found, REBUILT, hypothesis, dots);
-    }
+        hypothesis
+    };
+    let candidates: Vec<Hypothesis> = plain_grids(&hypothesis.adders[class]).into_iter().map(with).collect();
+    let mut found: Vec<Scored> = Vec::new();
+    keep_among(experiments, Limit::Stage, &mut found, REBUILT, &candidates, dots);
     found
 }
 
@@ -322,6 +323,10 @@ pub(super) fn on_plain_grids(
 const BEST_OF: usize = 12;
 const FEW: usize = 24;
 const BEST_OF_FEW: usize = 240;
+/// How many of them are compared before those that explain fewer than the best so far are abandoned early.
+const BEST_AT_ONCE: usize = 4;
+/// Changes that a thread tries at a time.
+const RANKED_AT_ONCE: usize = 32;
 
 /// Returns the candidate that explains the most of the dots `all`, the simplest of equals, if it explains more than
 /// `now`.
@@ -334,14 +339,21 @@ fn best_of<'b>(
     // If few dots are left, many changes explain a sample of them, and all but the right ones are soon rejected.
     let most = if all.len() - now.explained <= FEW { BEST_OF_FEW } else { BEST_OF };
     let mut best: Option<Scored> = None;
-    for hypothesis in candidates.take(most) {
+    let candidates: Vec<&Hypothesis> = candidates.take(most).collect();
+    for some in candidates.chunks(BEST_AT_ONCE) {
         let least = best.as_ref().map_or(now.explained, |best| best.explained);
-        let Some(explained) = explained(experiments, hypothesis, all, all.len() - least) else { continue };
-        let simpler = best
-            .as_ref()
-            .is_some_and(|best| explained == best.explained && hypothesis.complexity() < best.hypothesis.complexity());
-        if explained > least || simpler {
-            best = Some(Scored { hypothesis: hypothesis.clone(), explained });
+        let found = experiments.each(Limit::None, 1, some, |spent, answered, hypothesis| {
+            explained_of(spent, answered, hypothesis, all, all.len() - least)
+        });
+        for (hypothesis, explained) in some.iter().zip(found) {
+            let Some(explained) = explained else { continue };
+            let least = best.as_ref().map_or(now.explained, |best| best.explained);
+            let simpler = best.as_ref().is_some_and(|best| {
+                explained == best.explained && hypothesis.complexity() < best.hypothesis.complexity()
+            });
+            if explained > least || simpler {
+                best = Some(Scored { hypothesis: (*hypothesis).clone(), explained });
+            }
         }
     }
     best
@@ -391,31 +403,25 @@ impl Trial {
         list: &[Move],
         some: &[usize],
     ) -> Vec<(Gain, Hypothesis)> {
-        let mut found = Vec::new();
-        for change in list {
-            if experiments.is_late() {
-                break;
+        // Another flush rule does not change a dot without a subnormal.
+        let changes: Vec<&Move> = list
+            .iter()
+            .filter(|change| match change {
+                Move::Flush(flush) => !experiments.read_otherwise(now.flush, *flush, some).is_empty(),
+                _ => true,
+            })
+            .collect();
+        let (wrong, right) = (&self.wrong[..], &self.right[..]);
+        let found = experiments.each(Limit::Stage, RANKED_AT_ONCE, &changes, |spent, answered, change| {
+            let hypothesis = change.apply(now)?;
+            let mut fixed = explained_of(spent, answered, &hypothesis, some, some.len()).filter(|fixed| *fixed > 0)?;
+            if some.len() < wrong.len() {
+                fixed = explained_of(spent, answered, &hypothesis, wrong, wrong.len()).unwrap_or(0);
             }
-            let Some(hypothesis) = change.apply(now) else { continue };
-            // Another flush rule does not change a dot without a subnormal.
-            if let Move::Flush(flush) = change
-                && experiments.read_otherwise(now.flush, *flush, some).is_empty()
-            {
-                continue;
-            }
-            let fixed = explained(experiments, &hypothesis, some, some.len()).unwrap_or(0);
-            if fixed == 0 {
-                continue;
-            }
-            let fixed = if some.len() == self.wrong.len() {
-                fixed
-            } else {
-                explained(experiments, &hypothesis, &self.wrong, self.wrong.len()).unwrap_or(0)
-            };
-            let broken =
-                self.right.len() - explained(experiments, &hypothesis, &self.right, self.right.len()).unwrap_or(0);
-            found.push((Gain { fixed, broken }, hypothesis));
-        }
+            let kept = explained_of(spent, answered, &hypothesis, right, right.len()).unwrap_or(0);
+            Some((Gain { fixed, broken: right.len() - kept }, hypothesis))
+        });
+        let mut found: Vec<(Gain, Hypothesis)> = found.into_iter().flatten().collect();
         sort(&mut found);
         found
     }

@@ -9,15 +9,18 @@ use crate::identify::{
     candidates::{
         hypothesis::Hypothesis,
         proposals::floors_about,
-        scored::{Scored, explained, spread},
+        scored::{Scored, explained_of, spread},
     },
-    dots::experiments::Experiments,
+    dots::experiments::{Experiments, Limit},
 };
 
 /// Dots left unexplained that a change is tried on first.
 const TRIED_FIRST: usize = 8;
 /// Explained dots that a change may break, of those that it is tried on.
 const BROKEN: usize = 2;
+/// Changes that are tried before the worst of those found are dropped, and how many a thread tries at a time.
+const BATCH: usize = 1_024;
+const AT_ONCE: usize = 32;
 /// Changes that are returned.
 const KEPT: usize = 60;
 /// How far fraction bits are moved, and the most bits of a result that are left out.
@@ -49,19 +52,19 @@ pub(super) fn coupled(
     let mut least = 1;
     let alone = (0..now.adders.len()).map(|own| (now.clone(), vec![own]));
     for (base, adders) in equalised(now).into_iter().chain(alone) {
-        each_change(experiments, &base.adders[adders[0]], floors, &mut |experiments, changed| {
-            let mut hypothesis = base.clone();
-            for at in &adders {
-                hypothesis.set(*at, changed.clone());
-            }
-            if explained(experiments, &hypothesis, &some, some.len() - 1).is_none() {
-                return;
-            }
-            let Some(kept) = explained(experiments, &hypothesis, right, BROKEN) else { return };
-            let fixed = explained(experiments, &hypothesis, wrong, wrong.len()).unwrap_or(0);
-            let net = fixed.saturating_sub(3 * (right.len() - kept));
-            if net >= least {
-                found.push(Scored { hypothesis, explained: net });
+        each_change(experiments, &base.adders[adders[0]], floors, &mut |experiments, changes| {
+            let tried = experiments.each(Limit::Stage, AT_ONCE, changes, |spent, answered, changed| {
+                let mut hypothesis = base.clone();
+                for at in &adders {
+                    hypothesis.set(*at, changed.clone());
+                }
+                explained_of(spent, answered, &hypothesis, &some, some.len() - 1)?;
+                let kept = explained_of(spent, answered, &hypothesis, right, BROKEN)?;
+                let fixed = explained_of(spent, answered, &hypothesis, wrong, wrong.len()).unwrap_or(0);
+                Some(Scored { hypothesis, explained: fixed.saturating_sub(3 * (right.len() - kept)) })
+            });
+            for scored in tried.into_iter().flatten().filter(|scored| scored.explained >= least) {
+                found.push(scored);
             }
             if found.len() >= 2 * KEPT {
                 keep_best(&mut found);
@@ -108,28 +111,37 @@ pub(super) fn equalised(now: &Hypothesis) -> Vec<(Hypothesis, Vec<usize>)> {
     found
 }
 
-/// Calls a function with each adder in which up to three values are changed, until the budget is spent: with the adder
-/// itself and changes of everything but floors, or with changes that include a floor.
+/// Calls a function with the adders in which up to three values are changed, `BATCH` at a time, until the budget is
+/// spent: with the adder itself and changes of everything but floors, or with changes that include a floor.
 fn each_change<'a, 's>(
     experiments: &mut Experiments<'a, 's>,
     adder: &Adder,
     floors: Floors,
-    with: &mut dyn FnMut(&mut Experiments<'a, 's>, &Adder),
+    with: &mut dyn FnMut(&mut Experiments<'a, 's>, &[Adder]),
 ) {
     let (axes, of_floors) = (axes(adder), of_floors(experiments, adder));
+    let mut changes = Vec::new();
     let mut call = |changed: &Adder| {
-        if !experiments.is_late() {
-            with(experiments, changed);
+        if experiments.is_late() {
+            return;
+        }
+        changes.push(changed.clone());
+        if changes.len() == BATCH {
+            with(experiments, &changes);
+            changes.clear();
         }
     };
-    if floors == Floors::Keep {
-        return each_of_up_to(3, &axes, adder, &mut call);
+    match floors {
+        Floors::Keep => each_of_up_to(3, &axes, adder, &mut call),
+        Floors::Change => {
+            for floor in of_floors {
+                let mut changed = adder.clone();
+                floor(&mut changed);
+                each_of_up_to(2, &axes, &changed, &mut call);
+            }
+        }
     }
-    for floor in of_floors {
-        let mut changed = adder.clone();
-        floor(&mut changed);
-        each_of_up_to(2, &axes, &changed, &mut call);
-    }
+    with(experiments, &changes);
 }
 
 /// Calls a function with an adder and with each in which up to so many of these values are changed.

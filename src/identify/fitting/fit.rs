@@ -1,6 +1,6 @@
 //! Infers the adders of a tree, one addition after the other, from the dots about each.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use mxprobe_api::Rounding;
 use mxprobe_models::{Adder, Choices, Flush, Output};
@@ -53,7 +53,7 @@ pub(in crate::identify) struct Fit<'e, 'a, 's> {
     pub(in crate::identify) told: Vec<Vec<usize>>,
     pub(in crate::identify) about: Vec<Vec<usize>>,
     /// Whether the terms of each dot are of moderate size, within the range of every format on the way to d.
-    pub(in crate::identify) moderate: Rc<[bool]>,
+    pub(in crate::identify) moderate: Arc<[bool]>,
     pub(in crate::identify) bits: u32,
     pub(in crate::identify) flush: Flush,
     /// Percentage of the dots about the addition examined last that its best adder explains.
@@ -72,7 +72,7 @@ impl Fit<'_, '_, '_> {
             adders.push(neutral.clone());
             roles.push(Role::Inner);
         }
-        Hypothesis { skeleton: Rc::new(Skeleton::numbered(expression, roles)), adders, flush: self.flush }
+        Hypothesis { skeleton: Arc::new(Skeleton::numbered(expression, roles)), adders, flush: self.flush }
     }
 
     /// Counts the dots that are explained if an addition has this adder.

@@ -5,7 +5,7 @@
 //! explains these dots and those of the additions that use it already. If that fails too, the addition gets an adder of
 //! its own.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use mxprobe_api::{Format, Rounding};
 use mxprobe_models::{Adder, Flush, NanRules, Output};
@@ -68,7 +68,7 @@ pub(in crate::identify) fn by_nodes(experiments: &mut Experiments<'_, '_>, tree:
         let long = |dot, leaf| is_longer_than_few_bits(id, dot, leaf);
         experiments.dots.iter().map(|dot| tree.touched(dot, &|leaf| long(dot, leaf), false)).collect()
     };
-    let moderate: Rc<[bool]> = experiments.dots.iter().map(|dot| is_moderate(id, dot)).collect();
+    let moderate: Arc<[bool]> = experiments.dots.iter().map(|dot| is_moderate(id, dot)).collect();
     let mut given = Given { unary, count, busy, touched, changed, moderate, plain: rounding.clone(), bits, tree };
     if count == 1 {
         given.told(experiments, Start { neutral: None, sure: false, exactly: false }, &mut told);
@@ -139,7 +139,7 @@ struct Given {
     /// The same mask with the additions of one argument only if they may change it; empty if there are none. Without
     /// it, no dot would show an addition all of whose terms pass one of those.
     changed: Vec<u128>,
-    moderate: Rc<[bool]>,
+    moderate: Arc<[bool]>,
     plain: Adder,
     bits: u32,
 }
@@ -158,7 +158,7 @@ impl Given {
             plain: self.plain.clone(),
             told: vec![Vec::new(); self.count],
             about: vec![Vec::new(); self.count],
-            moderate: Rc::clone(&self.moderate),
+            moderate: Arc::clone(&self.moderate),
             bits: self.bits,
             flush: Flush::default(),
             nearest: 100,

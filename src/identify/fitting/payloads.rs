@@ -9,9 +9,9 @@ use crate::identify::{
         hypothesis::Hypothesis,
         moves::{Change, Move},
         proposals,
-        scored::{Scored, explained, spread, unexplained_of},
+        scored::{Scored, differing_of, explained, explained_of, spread, unexplained_of},
     },
-    dots::experiments::Experiments,
+    dots::experiments::{Experiments, Limit},
     tree::expression::Order,
 };
 
@@ -21,6 +21,11 @@ const KEPT: usize = 16;
 const ALIKE: usize = 3;
 const ROUNDS: usize = 5;
 const COMPARED: usize = 400;
+/// Changes that are tried before the candidates kept are chosen anew, and how many a thread tries at a time.
+const BATCH: usize = 64;
+const AT_ONCE: usize = 4;
+/// How many ordinary dots a dot whose result is NaN costs: it is computed by itself.
+const SPECIAL: u64 = 10;
 /// The most arguments of an addition that are exchanged in pairs.
 const WIDEST: usize = 9;
 
@@ -32,42 +37,43 @@ pub(in crate::identify) fn fitted(experiments: &mut Experiments<'_, '_>, from: &
     let all: Vec<usize> = (0..experiments.dots.len()).collect();
     let of_nan: Vec<usize> = all.iter().copied().filter(is_nan).collect();
     let some = spread(&of_nan, COMPARED);
-    let wrong = unexplained_of(experiments, &from.hypothesis, &some);
     // c alone may become NaN by rules of its own, which no other dot shows.
-    let mut beam = vec![Candidate { hypothesis: from.hypothesis.clone(), wrong: wrong.clone() }];
+    let mut starts = vec![from.hypothesis.clone()];
     let of_c = from.hypothesis.skeleton.expression.untied().of_c_alone();
     if let Some(addition) = of_c.filter(|addition| from.hypothesis.shared()[*addition]) {
-        beam.push(Candidate { hypothesis: from.hypothesis.parted(&[addition]), wrong });
+        starts.push(from.hypothesis.parted(&[addition]));
     }
+    let ranked = experiments.nan_order().map(Order::Ranked);
+    starts.extend(ranked.and_then(|order| turned_whole(&from.hypothesis, &order)));
+    let mut beam: Vec<Candidate> = Vec::new();
+    for hypothesis in starts {
+        let wrong = unexplained_of(experiments, &hypothesis, &some);
+        beam.push(Candidate { hypothesis, wrong });
+    }
+    beam.sort_by_key(|candidate| candidate.wrong.len());
     for _ in 0..ROUNDS {
+        if let Some(found) = right(experiments, &beam, &all) {
+            return Some(found);
+        }
         let mut next = beam.clone();
         for now in &beam {
-            for change in of_nan_alone(experiments, &now.hypothesis) {
+            for changes in of_nan_alone(experiments, &now.hypothesis).chunks(BATCH) {
                 if experiments.is_late() {
                     return None;
                 }
-                let Some(hypothesis) = change.apply(&now.hypothesis) else { continue };
                 let most = next.get(KEPT - 1).map_or(some.len(), |worst| worst.wrong.len());
-                if explained(experiments, &hypothesis, &some, most).is_none() {
-                    continue;
+                let tried = experiments.each(Limit::Stage, AT_ONCE, changes, |spent, answered, change| {
+                    let hypothesis = change.apply(&now.hypothesis)?;
+                    let mut cost = 0;
+                    let kept = explained_of(&mut cost, answered, &hypothesis, &some, most);
+                    let wrong = kept.and_then(|_| differing_of(&mut cost, answered, &hypothesis, &some));
+                    *spent += SPECIAL * cost;
+                    let wrong = wrong?.into_iter().map(|(at, _)| at).collect();
+                    Some(Candidate { hypothesis, wrong })
+                });
+                for candidate in tried.into_iter().flatten() {
+                    take(&mut next, candidate);
                 }
-                let wrong = unexplained_of(experiments, &hypothesis, &some);
-                // Most changes alter no result: without a limit, they would leave no room for the others.
-                let alike = next.iter().filter(|known| known.wrong == wrong);
-                if alike.clone().count() == ALIKE || alike.clone().any(|known| is_same(&known.hypothesis, &hypothesis))
-                {
-                    continue;
-                }
-                let at = next.partition_point(|known| known.wrong.len() <= wrong.len());
-                next.insert(at, Candidate { hypothesis, wrong });
-                next.truncate(KEPT);
-            }
-        }
-        for candidate in &next {
-            if candidate.wrong.is_empty()
-                && let Some(explained) = explained(experiments, &candidate.hypothesis, &all, 0)
-            {
-                return Some(Scored { hypothesis: candidate.hypothesis.clone(), explained });
             }
         }
         if next.iter().map(|candidate| &candidate.wrong).eq(beam.iter().map(|candidate| &candidate.wrong)) {
@@ -75,7 +81,35 @@ pub(in crate::identify) fn fitted(experiments: &mut Experiments<'_, '_>, from: &
         }
         beam = next;
     }
-    None
+    right(experiments, &beam, &all)
+}
+
+/// Returns the first candidate that explains every dot.
+fn right(experiments: &mut Experiments<'_, '_>, candidates: &[Candidate], all: &[usize]) -> Option<Scored> {
+    candidates.iter().filter(|candidate| candidate.wrong.is_empty()).find_map(|candidate| {
+        let explained = explained(experiments, &candidate.hypothesis, all, 0)?;
+        Some(Scored { hypothesis: candidate.hypothesis.clone(), explained })
+    })
+}
+
+/// Adds a candidate to the best ones, fewest dots unexplained first.
+fn take(best: &mut Vec<Candidate>, candidate: Candidate) {
+    // Most changes alter no result: without a limit, they would leave no room for the others.
+    let alike = best.iter().filter(|known| known.wrong == candidate.wrong);
+    let is_known = alike.clone().any(|known| is_same(&known.hypothesis, &candidate.hypothesis));
+    if is_known || alike.count() == ALIKE {
+        return;
+    }
+    let at = best.partition_point(|known| known.wrong.len() <= candidate.wrong.len());
+    best.insert(at, candidate);
+    best.truncate(KEPT);
+}
+
+/// Returns the hypothesis with the arguments of every adder in this order, if that is another one.
+fn turned_whole(hypothesis: &Hypothesis, order: &Order) -> Option<Hypothesis> {
+    let expression = &hypothesis.skeleton.expression;
+    let turned = (0..hypothesis.adders.len()).fold(expression.clone(), |tree, adder| tree.turned(adder, order));
+    (turned != *expression).then(|| hypothesis.in_tree(turned))
 }
 
 /// A candidate, and the compared dots that it does not explain.

@@ -80,7 +80,7 @@ fn with_one_less(hypothesis: &Hypothesis) -> Vec<Hypothesis> {
 
 #[cfg(test)]
 mod tests {
-    use std::{rc::Rc, sync::Arc};
+    use std::sync::Arc;
 
     use mxprobe_api::{Format, Rounding};
     use mxprobe_models::{Adder, Flush, NanRules};
@@ -99,7 +99,7 @@ mod tests {
         let (product, sum) = (Expression::Product, Expression::Add);
         let adder = |rounding| Adder::exact("sum", float(Format::F32, 23, rounding), NanRules::default());
         let with = |expression: Expression| Hypothesis {
-            skeleton: Rc::new(Skeleton {
+            skeleton: Arc::new(Skeleton {
                 plan: Arc::new(expression.plan()),
                 expression,
                 names: vec!["sum".into(), "sum-1".into()],

@@ -1,6 +1,6 @@
 //! The search for parameters: takes the candidates that explain the most dots, and changes them until they explain all.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use mxprobe_api::{Format, OperationId};
 use mxprobe_models::{Adder, Flush, NanRules, Output, Scale};
@@ -10,9 +10,9 @@ use crate::identify::{
     candidates::{
         hypothesis::{Hypothesis, cores, exact_cores, float},
         nan,
-        scored::{Scored, explained, keep_among, spread},
+        scored::{Scored, explained, explained_of, keep_among, spread},
     },
-    dots::experiments::Experiments,
+    dots::experiments::{Experiments, Limit},
     tree::skeleton::{Role, Skeleton},
 };
 
@@ -22,6 +22,11 @@ const BEAM: usize = 6;
 pub(in crate::identify) const FIRST: usize = 40;
 /// Dots on which the better ones are compared.
 pub(in crate::identify) const SECOND: usize = 700;
+
+/// Adders that are tried before those that explain too few of the first dots are abandoned early, and how many a thread
+/// tries at a time.
+const SWEPT: usize = 512;
+const SWEPT_AT_ONCE: usize = 32;
 
 /// Returns the number of fraction bits of d, without the lowest ones that are zero in the result of every ordinary dot.
 pub(in crate::identify) fn fraction_bits(experiments: &Experiments<'_, '_>) -> u32 {
@@ -34,7 +39,7 @@ pub(in crate::identify) fn fraction_bits(experiments: &Experiments<'_, '_>) -> u
 }
 
 /// Returns the best candidates of one skeleton on ordinary values, best first.
-pub(in crate::identify) fn coarse(experiments: &mut Experiments<'_, '_>, skeleton: &Rc<Skeleton>) -> Vec<Scored> {
+pub(in crate::identify) fn coarse(experiments: &mut Experiments<'_, '_>, skeleton: &Arc<Skeleton>) -> Vec<Scored> {
     let id = experiments.subject.id();
     let bits = fraction_bits(experiments);
     let start = start(skeleton, id, experiments, bits);
@@ -154,33 +159,38 @@ pub(in crate::identify) fn sweep_class(
         let others =
             cores(hypothesis.skeleton.roles[class], &now, id, bits, formats).into_iter().filter(|other| *other != now);
         let others: Vec<Adder> = others.collect();
-        for adder in std::iter::once(now.clone()).chain(others) {
-            if experiments.is_late() && !quick.is_empty() {
-                break;
-            }
-            let mut changed = hypothesis.clone();
-            changed.adders[class] = adder;
-            let Some(right) = explained(experiments, &changed, first, first.len() - least) else { continue };
-            quick.push((right, at, changed.adders.swap_remove(class)));
-            better[right] += 1;
-            while better[least + 1..].iter().sum::<usize>() >= 8 * BEAM {
-                least += 1;
+        for adders in std::iter::once(std::slice::from_ref(&now)).chain(others.chunks(SWEPT)) {
+            // The first is always tried.
+            let limit = if quick.is_empty() { Limit::None } else { Limit::Stage };
+            let found = experiments.each(limit, SWEPT_AT_ONCE, adders, |spent, answered, adder| {
+                let mut changed = hypothesis.clone();
+                changed.adders[class] = adder.clone();
+                explained_of(spent, answered, &changed, first, first.len() - least)
+            });
+            for (adder, right) in adders.iter().zip(found) {
+                let Some(right) = right else { continue };
+                quick.push((right, at, adder.clone()));
+                better[right] += 1;
+                while better[least + 1..].iter().sum::<usize>() >= 8 * BEAM {
+                    least += 1;
+                }
             }
         }
     }
     // A stable sort: of equals the simplest stays first.
     quick.sort_by_key(|(right, ..)| std::cmp::Reverse(*right));
     let mut next: Vec<Scored> = Vec::new();
-    for (_, at, adder) in quick.into_iter().take(8 * BEAM) {
+    let best = quick.into_iter().take(8 * BEAM).map(|(_, at, adder)| {
         let mut hypothesis = beam[at].hypothesis.clone();
         hypothesis.adders[class] = adder;
-        keep_among(experiments, &mut next, BEAM, hypothesis, second);
-    }
+        hypothesis
+    });
+    keep_among(experiments, Limit::None, &mut next, BEAM, &best.collect::<Vec<_>>(), second);
     next
 }
 
 /// Returns the candidate that the search begins with: every adder is exact before it rounds to nearest even.
-fn start(skeleton: &Rc<Skeleton>, id: &OperationId, experiments: &Experiments<'_, '_>, bits: u32) -> Hypothesis {
+fn start(skeleton: &Arc<Skeleton>, id: &OperationId, experiments: &Experiments<'_, '_>, bits: u32) -> Hypothesis {
     let adders = skeleton.names.iter().zip(&skeleton.roles).map(|(name, role)| {
         let (output, rules) = match role {
             Role::Group => (Output::Wide, NanRules::default()),
@@ -195,5 +205,5 @@ fn start(skeleton: &Rc<Skeleton>, id: &OperationId, experiments: &Experiments<'_
         };
         Adder::exact(name, output, rules)
     });
-    Hypothesis { skeleton: Rc::clone(skeleton), adders: adders.collect(), flush: Flush::default() }
+    Hypothesis { skeleton: Arc::clone(skeleton), adders: adders.collect(), flush: Flush::default() }
 }

@@ -14,9 +14,9 @@ use crate::{
         candidates::{
             hypothesis::{Hypothesis, ON_THE_WAY, float, on_fixed_grids},
             nan,
-            scored::{Scored, explained, half_of_each, keep_better, unexplained_of, without},
+            scored::{Scored, half_of_each, keep_among, keep_better, unexplained_of, without},
         },
-        dots::experiments::Experiments,
+        dots::experiments::{Experiments, Limit},
         tree::{expression::Expression, skeleton::Role},
     },
     probes::Leaf,
@@ -90,18 +90,16 @@ fn on_a_fixed_grid(
     own: usize,
     which: &[usize],
 ) -> Option<Scored> {
-    let mut best: Option<Scored> = None;
-    let mut most = which.len() / 2;
-    for adder in on_fixed_grids(experiments.subject.exponents(Leaf::Product(0))) {
+    let with = |adder: Adder| {
         let mut changed = hypothesis.clone();
         changed.set(own, adder);
-        let Some(allowed) = (which.len() - most).checked_sub(1) else { return best };
-        if let Some(explained) = explained(experiments, &changed, which, allowed) {
-            most = explained;
-            best = Some(Scored { hypothesis: changed, explained });
-        }
-    }
-    best
+        changed
+    };
+    let candidates: Vec<Hypothesis> =
+        on_fixed_grids(experiments.subject.exponents(Leaf::Product(0))).map(with).collect();
+    let mut found = Vec::new();
+    keep_among(experiments, Limit::None, &mut found, 1, &candidates, which);
+    found.pop().filter(|best| best.explained > which.len() / 2)
 }
 
 /// Returns the hypothesis with a further adder that passes each product on unchanged; `None` if single products have

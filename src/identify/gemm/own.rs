@@ -5,7 +5,7 @@
 //! products lie in the slice, with zeros everywhere else, and the arithmetic identified for both together is cut
 //! between them.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc};
 
 use mxprobe_api::{Device, DeviceInfo, Elements, Error, Operation, OperationId, OperationSet, TileBatch, execute};
 use mxprobe_models::{Evaluator, Model, Plan, Term, plan_of};
@@ -163,8 +163,8 @@ fn unit(
         attack: 6_000,
         rounds: 8,
         terms: 400_000_000,
-        time: Duration::from_secs(120),
         nan: NanBits::Any,
+        ..Effort::default()
     };
     let identified = identify(&window, &operation, effort, progress)?;
     let Some(arithmetic) = identified.arithmetic() else { return Ok(None) };

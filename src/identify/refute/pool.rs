@@ -1,5 +1,6 @@
 //! Pools of dots on which a hypothesis is compared with its rivals.
 
+use mxprobe_api::OperationId;
 use mxprobe_models::{Flush, Sample};
 
 use crate::{
@@ -8,7 +9,6 @@ use crate::{
         candidates::{hypothesis::Hypothesis, scored::modelled},
         dots::experiments::{is_read_otherwise, sample_of},
     },
-    probes::Subject,
 };
 
 /// The most dots returned for each rival.
@@ -24,10 +24,10 @@ pub(in crate::identify) struct Pool {
 
 impl Pool {
     /// Computes these dots with the hypothesis.
-    pub(in crate::identify) fn new(subject: &Subject<'_>, dots: Vec<Dot>, hypothesis: &Hypothesis) -> Self {
-        let sample = sample_of(subject, &dots, hypothesis.flush);
+    pub(in crate::identify) fn new(id: &OperationId, dots: Vec<Dot>, hypothesis: &Hypothesis) -> Self {
+        let sample = sample_of(id, &dots, hypothesis.flush);
         let mut own = Vec::with_capacity(dots.len());
-        if let Ok(evaluator) = hypothesis.evaluator(subject.id()) {
+        if let Ok(evaluator) = hypothesis.evaluator(id) {
             evaluator.visit(&sample, 0..dots.len(), |_, d| {
                 own.push(d);
                 true
@@ -37,19 +37,18 @@ impl Pool {
     }
 
     /// Returns the first dots on which another hypothesis differs.
-    pub(in crate::identify) fn split(&self, subject: &Subject<'_>, other: &Hypothesis) -> Vec<Dot> {
+    pub(in crate::identify) fn split(&self, id: &OperationId, other: &Hypothesis) -> Vec<Dot> {
         let mut found = Vec::new();
         if other.flush != self.flush {
             // With another flush rule, only dots that it reads differently are compared.
-            let id = subject.id();
             let reads = |at: &usize| is_read_otherwise(id, &self.dots[*at], self.flush, other.flush);
             let which: Vec<usize> = (0..self.own.len()).filter(reads).collect();
             let dots: Vec<Dot> = which.iter().map(|at| self.dots[*at].clone()).collect();
-            let Ok(modelled) = modelled(subject, other, &dots) else { return found };
+            let Ok(modelled) = modelled(id, other, &dots) else { return found };
             let differs = dots.into_iter().zip(modelled).zip(which).filter(|((_, d), at)| *d != self.own[*at]);
             return differs.map(|((dot, _), _)| dot).take(ASKED).collect();
         }
-        let Ok(evaluator) = other.evaluator(subject.id()) else { return found };
+        let Ok(evaluator) = other.evaluator(id) else { return found };
         evaluator.visit(&self.sample, 0..self.own.len(), |at, d| {
             if d != self.own[at] {
                 found.push(self.dots[at].clone());

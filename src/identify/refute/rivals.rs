@@ -15,9 +15,9 @@ use crate::{
         candidates::{
             hypothesis::Hypothesis,
             moves::{Change, Move},
-            scored::{explained, modelled},
+            scored::{explained_of, modelled},
         },
-        dots::experiments::{Experiments, fewer},
+        dots::experiments::{Answered, Experiments, Limit, fewer},
         tree::{expression::Node, skeleton::Role},
     },
     probes::{Leaf, Subject},
@@ -47,15 +47,14 @@ struct Rival {
 }
 
 impl Rival {
-    /// Returns whether it explains all of these dots, which the hypothesis explains.
-    fn explains(&self, experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis, all: &[usize]) -> bool {
-        if self.hypothesis.flush == hypothesis.flush {
-            return explained(experiments, &self.hypothesis, all, 0).is_some();
-        }
-        let others = experiments.read_otherwise(self.hypothesis.flush, hypothesis.flush, all);
-        let dots: Vec<Dot> = others.iter().map(|at| experiments.dots[*at].clone()).collect();
-        let found = modelled(experiments.subject, &self.hypothesis, &dots);
-        found.is_ok_and(|found| found.iter().zip(&others).all(|(d, at)| *d == experiments.answers[*at]))
+    /// Returns whether it explains every dot so far, as the hypothesis does. `others` are those that they read differently.
+    fn explains(&self, spent: &mut u64, answered: Answered<'_>, all: &[usize], others: Option<&[usize]>) -> bool {
+        let Some(others) = others else {
+            return explained_of(spent, answered, &self.hypothesis, all, 0).is_some();
+        };
+        let dots: Vec<Dot> = others.iter().map(|at| answered.dots[*at].clone()).collect();
+        let found = modelled(answered.id, &self.hypothesis, &dots);
+        found.is_ok_and(|found| found.iter().zip(others).all(|(d, at)| *d == answered.answers[*at]))
     }
 }
 
@@ -76,24 +75,35 @@ pub(in crate::identify) fn splitting(
     let mut shared = aim.dots(subject, &mut random, pool / 3);
     shared.extend(draw(subject.id(), seed_of(seed, 4), pool / 3));
     shared.extend(Sparse::new(subject.id(), seed_of(seed, 5)).take(pool / 3));
-    let shared = Pool::new(subject, shared, hypothesis);
+    let id = subject.id();
+    let shared = Pool::new(id, shared, hypothesis);
     // Dots about each adder, and arbitrary others, drawn when the first rival needs them.
     let mut about: BTreeMap<(Option<usize>, &[i32]), Pool> = BTreeMap::new();
     let mut sparse: Option<Pool> = None;
     let mut found = Vec::new();
     let rivals = neighbours(experiments, hypothesis, &mut random);
-    for rival in &rivals {
-        if !rival.explains(experiments, hypothesis, &all) {
-            continue;
-        }
-        let mut split = shared.split(subject, &rival.hypothesis);
+    let read_otherwise = |rival: &Rival| {
+        let flush = rival.hypothesis.flush;
+        (flush != hypothesis.flush).then(|| experiments.read_otherwise(flush, hypothesis.flush, &all))
+    };
+    let rivals: Vec<(Rival, Option<Vec<usize>>)> = rivals
+        .into_iter()
+        .map(|rival| (read_otherwise(&rival), rival))
+        .map(|(others, rival)| (rival, others))
+        .collect();
+    let by_shared = experiments.each(Limit::None, 1, &rivals, |spent, answered, (rival, others)| {
+        let explains = rival.explains(spent, answered, &all, others.as_deref());
+        explains.then(|| shared.split(id, &rival.hypothesis))
+    });
+    for (rival, split) in rivals.iter().map(|(rival, _)| rival).zip(by_shared) {
+        let Some(mut split) = split else { continue };
         if split.is_empty() {
             let drawn = |random: &mut Random, times: usize| {
-                Pool::new(subject, aim.at(rival).dots(subject, random, times * aimed), hypothesis)
+                Pool::new(id, aim.at(rival).dots(subject, random, times * aimed), hypothesis)
             };
             let others = |random: &mut Random, times: usize| {
                 let dots = Sparse::new(subject.id(), random.bits()).take(times * aimed).collect();
-                Pool::new(subject, dots, hypothesis)
+                Pool::new(id, dots, hypothesis)
             };
             let pools = if rival.floor.is_some() || rival.product.is_some() {
                 [&drawn(&mut random, 1), &others(&mut random, 1)]
@@ -104,7 +114,7 @@ pub(in crate::identify) fn splitting(
             };
             split = pools
                 .iter()
-                .map(|pool| pool.split(subject, &rival.hypothesis))
+                .map(|pool| pool.split(id, &rival.hypothesis))
                 .find(|split| !split.is_empty())
                 .unwrap_or_default();
         }

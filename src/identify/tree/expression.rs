@@ -1,5 +1,7 @@
 //! Summation trees over numbered adders, and trees derived from them.
 
+use std::sync::Arc;
+
 use mxprobe_models::{Plan, PlanNode, Term};
 
 use crate::{dots::Dot, probes::Leaf};
@@ -26,7 +28,7 @@ pub(in crate::identify) struct Node {
 }
 
 /// An order of the arguments of an addition.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(in crate::identify) enum Order {
     /// Arguments without c before those with it.
     ProductsFirst,
@@ -42,6 +44,8 @@ pub(in crate::identify) enum Order {
     CAfter(usize),
     /// The arguments at these places exchanged, where there are both.
     Exchanged(usize, usize),
+    /// Arguments without c by the rank of the first of their products, in the places of such arguments.
+    Ranked(Arc<[usize]>),
 }
 
 impl Order {
@@ -50,13 +54,13 @@ impl Order {
         [Self::ProductsFirst, Self::ProductsLast, Self::Reversed, Self::Ascending, Self::Descending];
 }
 
-/// Sorts the single products among some arguments, which keep their places among the others.
-fn sort_products(arguments: &mut [Expression], order: impl Fn(usize, usize) -> std::cmp::Ordering) {
-    let product = |argument: &Expression| if let Expression::Product(k) = argument { Some(*k) } else { None };
-    let mut products: Vec<usize> = arguments.iter().filter_map(product).collect();
-    products.sort_by(|one, other| order(*one, *other));
-    let places = arguments.iter_mut().filter(|argument| matches!(argument, Expression::Product(_)));
-    places.zip(products).for_each(|(place, k)| *place = Expression::Product(k));
+/// Sorts those of some arguments that have a key, which keep their places among the others.
+fn sort_some<K: Ord>(arguments: &mut [Expression], key: impl Fn(&Expression) -> Option<K>) {
+    let mut sorted: Vec<(K, Expression)> =
+        arguments.iter().filter_map(|argument| Some((key(argument)?, argument.clone()))).collect();
+    sorted.sort_by(|(one, _), (other, _)| one.cmp(other));
+    let places = arguments.iter_mut().filter(|argument| key(argument).is_some());
+    places.zip(sorted).for_each(|(place, (_, argument))| *place = argument);
 }
 
 impl Expression {
@@ -105,23 +109,27 @@ impl Expression {
     }
 
     /// Returns the tree with the arguments of one adder in another order.
-    pub(in crate::identify) fn turned(&self, adder: usize, order: Order) -> Self {
+    pub(in crate::identify) fn turned(&self, adder: usize, order: &Order) -> Self {
         let Self::Add(own, arguments) = self else { return self.clone() };
         let mut arguments: Vec<Self> = arguments.iter().map(|argument| argument.turned(adder, order)).collect();
         if *own == adder {
             let is_product = |argument: &Self| !argument.has_c() && !matches!(argument, Self::Zero);
+            let product = |argument: &Self| if let Self::Product(k) = argument { Some(*k) } else { None };
             match order {
                 Order::ProductsFirst => arguments.sort_by_key(|argument| !is_product(argument)),
                 Order::ProductsLast => arguments.sort_by_key(is_product),
                 Order::Reversed => arguments.reverse(),
-                Order::Ascending => sort_products(&mut arguments, |one, other| one.cmp(&other)),
-                Order::Descending => sort_products(&mut arguments, |one, other| other.cmp(&one)),
-                Order::Exchanged(one, other) if one.max(other) < arguments.len() => arguments.swap(one, other),
+                Order::Ascending => sort_some(&mut arguments, product),
+                Order::Descending => sort_some(&mut arguments, |argument| product(argument).map(std::cmp::Reverse)),
+                Order::Ranked(ranks) => sort_some(&mut arguments, |argument| {
+                    argument.products().iter().map(|k| ranks[*k]).min().filter(|_| is_product(argument))
+                }),
+                Order::Exchanged(one, other) if *one.max(other) < arguments.len() => arguments.swap(*one, *other),
                 Order::Exchanged(..) => {}
                 Order::CAfter(others) => {
                     if let Some(at) = arguments.iter().position(|argument| !is_product(argument)) {
                         let of_c = arguments.remove(at);
-                        arguments.insert(others.min(arguments.len()), of_c);
+                        arguments.insert((*others).min(arguments.len()), of_c);
                     }
                 }
             }

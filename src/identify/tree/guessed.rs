@@ -1,7 +1,7 @@
 //! Guessed trees, chains of blocks of every size, that are read with groups of products in their additions once they
 //! explain clearly more than the observed tree.
 
-use std::{cmp::Reverse, rc::Rc};
+use std::{cmp::Reverse, sync::Arc};
 
 use mxprobe_api::OperationId;
 
@@ -16,7 +16,7 @@ const CLEARLY: usize = 110;
 
 /// The guessed trees, each with its simplest reading.
 pub(in crate::identify) struct Guessed {
-    plain: Vec<(Rc<Skeleton>, Tree)>,
+    plain: Vec<(Arc<Skeleton>, Tree)>,
     /// Dots that the readings tried so far explain, each with the number of its tree.
     came: Vec<(usize, usize)>,
     /// Dots that the first reading of all explains: that of the observed tree.
@@ -28,22 +28,22 @@ impl Guessed {
     pub(in crate::identify) fn new(id: &OperationId) -> Self {
         let plain = guesses(id.shape.sizes().2, &[]).into_iter().filter_map(|tree| {
             let skeleton = readings(&tree, id).into_iter().next()?;
-            Some((Rc::new(skeleton), tree))
+            Some((Arc::new(skeleton), tree))
         });
         Self { plain: plain.collect(), came: Vec::new(), observed: None }
     }
 
     /// Returns the simplest reading of each tree.
-    pub(in crate::identify) fn skeletons(&self) -> impl Iterator<Item = Rc<Skeleton>> {
-        self.plain.iter().map(|(skeleton, _)| Rc::clone(skeleton))
+    pub(in crate::identify) fn skeletons(&self) -> impl Iterator<Item = Arc<Skeleton>> {
+        self.plain.iter().map(|(skeleton, _)| Arc::clone(skeleton))
     }
 
-    fn number(&self, skeleton: &Rc<Skeleton>) -> Option<usize> {
-        self.plain.iter().position(|(known, _)| Rc::ptr_eq(known, skeleton))
+    fn number(&self, skeleton: &Arc<Skeleton>) -> Option<usize> {
+        self.plain.iter().position(|(known, _)| Arc::ptr_eq(known, skeleton))
     }
 
     /// Notes how many dots a reading explains. The first one is taken for that of the observed tree.
-    pub(in crate::identify) fn note(&mut self, skeleton: &Rc<Skeleton>, explained: usize) {
+    pub(in crate::identify) fn note(&mut self, skeleton: &Arc<Skeleton>, explained: usize) {
         self.observed.get_or_insert(explained);
         if let Some(number) = self.number(skeleton) {
             self.came.push((explained, number));
@@ -52,7 +52,7 @@ impl Guessed {
 
     /// Returns the readings with groups of the trees of even blocks that explain clearly more than the observed one, the
     /// best tree first, if `next` is the first reading after those of the guessed trees; otherwise nothing.
-    pub(in crate::identify) fn grouped(&mut self, next: &Rc<Skeleton>, id: &OperationId) -> Vec<Rc<Skeleton>> {
+    pub(in crate::identify) fn grouped(&mut self, next: &Arc<Skeleton>, id: &OperationId) -> Vec<Arc<Skeleton>> {
         if self.came.is_empty() || self.number(next).is_some() {
             return Vec::new();
         }
@@ -62,7 +62,7 @@ impl Guessed {
         better.sort_by_key(|(explained, _)| Reverse(*explained));
         let trees = better.into_iter().take(MOST).map(|(_, number)| &self.plain[number].1);
         let found = trees.flat_map(|tree| readings(tree, id));
-        found.filter(|skeleton| skeleton.roles.contains(&Role::Group)).map(Rc::new).collect()
+        found.filter(|skeleton| skeleton.roles.contains(&Role::Group)).map(Arc::new).collect()
     }
 }
 

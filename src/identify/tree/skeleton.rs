@@ -110,7 +110,7 @@ impl Skeleton {
 
     /// Returns the same sums with the arguments of one adder in another order, which changes the NaN that comes first;
     /// `None` if the order is already this one.
-    pub(in crate::identify) fn turned(&self, adder: usize, order: Order) -> Option<Self> {
+    pub(in crate::identify) fn turned(&self, adder: usize, order: &Order) -> Option<Self> {
         let expression = self.expression.turned(adder, order);
         (expression != self.expression).then(|| self.with(expression))
     }
