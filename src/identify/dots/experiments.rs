@@ -196,7 +196,7 @@ impl<'a, 's> Experiments<'a, 's> {
     /// Calls `of` with each of these items on several threads, which take `at_once` of them at a time, and returns the
     /// results in the order of the items. `of` adds what candidates cost to its first argument. With [`Limit::Stage`],
     /// items after the one at which the budget is spent are left out. So the results do not depend on the threads.
-    pub(in crate::identify) fn each<T: Sync, R: Send>(
+    pub(in crate::identify) fn each<T: Sync, R: Send + Sync>(
         &mut self,
         limit: Limit,
         at_once: usize,
@@ -204,61 +204,23 @@ impl<'a, 's> Experiments<'a, 's> {
         of: impl Fn(&mut u64, Answered<'_>, &T) -> R + Sync,
     ) -> Vec<R> {
         let answered = self.answered();
-        let threads = self.threads.min(items.len().div_ceil(at_once));
-        let of = |item: &T| {
-            let mut spent = 0;
-            let result = of(&mut spent, answered, item);
-            (result, spent)
+        let computed: Vec<OnceLock<(R, u64)>> = items.iter().map(|_| OnceLock::new()).collect();
+        let compute = |at: usize| {
+            let mut cost = 0;
+            let result = of(&mut cost, answered, &items[at]);
+            drop(computed[at].set((result, cost)));
+            cost
         };
+        let of_stage = (limit == Limit::Stage).then_some((self.stage, self.deadline));
+        in_threads(self.threads, (at_once, items.len()), (self.spent, of_stage), &compute);
         let mut results = Vec::with_capacity(items.len());
-        let mut keep = |spent: &mut u64, (result, cost): (R, u64)| {
+        for (result, cost) in computed.into_iter().map_while(OnceLock::into_inner) {
+            if is_over(self.spent, of_stage) {
+                break;
+            }
+            self.spent += cost;
             results.push(result);
-            *spent += cost;
-        };
-        let mut spent = self.spent;
-        let is_over = |spent: u64| limit == Limit::Stage && (spent > self.stage || Instant::now() > self.deadline);
-        if threads <= 1 {
-            for item in items {
-                if is_over(spent) {
-                    break;
-                }
-                keep(&mut spent, of(item));
-            }
-        } else {
-            let (next, shared) = (AtomicUsize::new(0), AtomicU64::new(spent));
-            let work = || {
-                let mut found = Vec::new();
-                // What has been computed are the items before `next`, or will be by the thread that took them.
-                while !is_over(shared.load(Ordering::Relaxed)) {
-                    let from = next.fetch_add(at_once, Ordering::Relaxed);
-                    let Some(taken) =
-                        items.get(from..items.len().min(from + at_once)).filter(|taken| !taken.is_empty())
-                    else {
-                        break;
-                    };
-                    let taken: Vec<(R, u64)> = taken.iter().map(of).collect();
-                    shared.fetch_add(taken.iter().map(|(_, cost)| cost).sum(), Ordering::Relaxed);
-                    found.push((from, taken));
-                }
-                found
-            };
-            let mut found = thread::scope(|scope| {
-                let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
-                let mut found = work();
-                for other in others {
-                    found.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-                }
-                found
-            });
-            found.sort_unstable_by_key(|(from, _)| *from);
-            for one in found.into_iter().flat_map(|(_, taken)| taken) {
-                if is_over(spent) {
-                    break;
-                }
-                keep(&mut spent, one);
-            }
         }
-        self.spent = spent;
         results
     }
 
@@ -299,6 +261,41 @@ impl<'a, 's> Experiments<'a, 's> {
         let changed = Operands::read_otherwise(one, other);
         which.iter().copied().filter(|at| self.subnormal[*at].share(changed)).collect()
     }
+}
+
+/// Whether a stage is over that ends when so much is spent, or at this time, if it ends.
+fn is_over(spent: u64, end: Option<(u64, Instant)>) -> bool {
+    end.is_some_and(|(stage, deadline)| spent > stage || Instant::now() > deadline)
+}
+
+/// Calls `compute`, which returns a cost, with numbers below `count` on several threads, in ascending order and `at_once`
+/// at a time, until the stage is over. What is computed are then the first numbers, and perhaps more than the stage pays
+/// for.
+fn in_threads(
+    threads: usize,
+    (at_once, count): (usize, usize),
+    (spent, end): (u64, Option<(u64, Instant)>),
+    compute: &(dyn Fn(usize) -> u64 + Sync),
+) {
+    let (next, spent) = (AtomicUsize::new(0), AtomicU64::new(spent));
+    let work = || {
+        // One item at a time by a single thread, so that it computes none that is not paid for.
+        let at_once = if threads == 1 { 1 } else { at_once };
+        while !is_over(spent.load(Ordering::Relaxed), end) {
+            let from = next.fetch_add(at_once, Ordering::Relaxed);
+            if from >= count {
+                break;
+            }
+            let cost = (from..count.min(from + at_once)).map(compute).sum();
+            spent.fetch_add(cost, Ordering::Relaxed);
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 1..threads.min(count.div_ceil(at_once)) {
+            scope.spawn(work);
+        }
+        work();
+    });
 }
 
 /// Adds a dot to a sample.

@@ -128,8 +128,21 @@ trait Job {
 ///
 /// # Safety
 /// The job's pointers are valid.
-#[cfg_attr(not(target_arch = "x86_64"), allow(unused_variables))]
 unsafe fn dispatch(path: Path, panel: usize, job: &impl Job) {
+    // SAFETY: upheld by the caller.
+    unsafe {
+        if !dispatch_vectors(path, panel, job) {
+            job.run::<Portable, 1>();
+        }
+    }
+}
+
+/// The same with vector instructions alone; returns whether the path has any.
+///
+/// # Safety
+/// As for [`dispatch`].
+#[cfg_attr(not(target_arch = "x86_64"), expect(unused_variables, reason = "only x86-64 has vectors"))]
+unsafe fn dispatch_vectors(path: Path, panel: usize, job: &impl Job) -> bool {
     assert!(path <= fastest());
     // SAFETY: the processor has the instructions, as just asserted; the rest is upheld by the caller.
     unsafe {
@@ -142,9 +155,10 @@ unsafe fn dispatch(path: Path, panel: usize, job: &impl Job) {
             Path::Avx2 if panel == WIDE_PANEL => avx2::<4>(job),
             #[cfg(target_arch = "x86_64")]
             Path::Avx2 => avx2::<2>(job),
-            _ => job.run::<Portable, 1>(),
+            _ => return false,
         }
     }
+    true
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -276,7 +290,7 @@ pub(super) fn run_tree(
         if nans.is_empty() {
             dispatch(path, b.panel, &job);
         } else {
-            dispatch(path, b.panel, &tree::WithSpecials(job));
+            assert!(dispatch_vectors(path, b.panel, &tree::WithSpecials(job)), "{path:?} has no vectors");
         }
     }
 }
