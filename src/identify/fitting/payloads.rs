@@ -24,8 +24,6 @@ const COMPARED: usize = 400;
 /// Changes that are tried before the candidates kept are chosen anew, and how many a thread tries at a time.
 const BATCH: usize = 64;
 const AT_ONCE: usize = 4;
-/// How many ordinary dots a dot whose result is NaN costs: it is computed by itself.
-const SPECIAL: u64 = 10;
 /// The most arguments of an addition that are exchanged in pairs.
 const WIDEST: usize = 9;
 
@@ -64,11 +62,9 @@ pub(in crate::identify) fn fitted(experiments: &mut Experiments<'_, '_>, from: &
                 let most = next.get(KEPT - 1).map_or(some.len(), |worst| worst.wrong.len());
                 let tried = experiments.each(Limit::Stage, AT_ONCE, changes, |spent, answered, change| {
                     let hypothesis = change.apply(&now.hypothesis)?;
-                    let mut cost = 0;
-                    let kept = explained_of(&mut cost, answered, &hypothesis, &some, most);
-                    let wrong = kept.and_then(|_| differing_of(&mut cost, answered, &hypothesis, &some));
-                    *spent += SPECIAL * cost;
-                    let wrong = wrong?.into_iter().map(|(at, _)| at).collect();
+                    explained_of(spent, answered, &hypothesis, &some, most)?;
+                    let wrong = differing_of(spent, answered, &hypothesis, &some)?;
+                    let wrong = wrong.into_iter().map(|(at, _)| at).collect();
                     Some(Candidate { hypothesis, wrong })
                 });
                 for candidate in tried.into_iter().flatten() {
