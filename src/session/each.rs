@@ -46,17 +46,17 @@ impl Asked {
     pub fn of_model(model: &Model) -> Self {
         Self { several: true, ..Self::new(Arc::new(ModelDevice::new(model.clone()))) }
     }
+}
 
-    /// Returns how many of so many operations it is asked about simultaneously: one per core, if several.
-    fn at_once(&self, operations: usize) -> usize {
-        if self.several { threads().min(operations).max(1) } else { 1 }
-    }
+/// Returns how many of so many operations a device is asked about simultaneously: one per core, if `several`.
+fn at_once(several: bool, operations: usize) -> usize {
+    if several { threads().min(operations).max(1) } else { 1 }
+}
 
-    /// Returns the number of threads for each of the operations that it is asked about simultaneously, of so many.
-    #[must_use]
-    pub fn threads_each(&self, operations: usize) -> usize {
-        threads() / self.at_once(operations)
-    }
+/// Returns the number of threads for each of the operations that a device is asked about simultaneously, of so many.
+#[must_use]
+pub fn threads_each(several: bool, operations: usize) -> usize {
+    threads() / at_once(several, operations)
 }
 
 /// Why a session ends before its last operation.
@@ -130,7 +130,7 @@ pub fn each<A: Send + 'static, E>(
     };
     let stopped = Arc::new(AtomicBool::new(false));
     let (sender, said) = mpsc::channel();
-    let at_once = reached.at_once(ids.len());
+    let at_once = at_once(reached.several, ids.len());
     let (next, ask) = (Arc::new(AtomicUsize::new(0)), Arc::new(ask));
     let thread = |sender: mpsc::Sender<Said<A>>| {
         let (ids, gave_up) = (ids.to_vec(), Arc::clone(&reached.gave_up));

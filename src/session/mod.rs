@@ -22,7 +22,7 @@ pub use algorithms::Algorithms;
 pub use ask::{Expected, identify_one, probe, probe_at, unidentified, unverified, verify_one};
 pub use classes::Classes;
 pub use distinction::Distinction;
-pub use each::{Asked, Listener, Stop, each, unanswered};
+pub use each::{Asked, Listener, Stop, each, threads_each, unanswered};
 pub use glob::matches;
 pub use identified::IdentifiedModel;
 pub use properties::Properties;

@@ -18,7 +18,7 @@ use mxprobe_models::Model;
 
 use super::{
     ask::{Expected, identify_one, probe, unidentified, unverified, verify_one},
-    each::{Asked, Listener, Stop, each, unanswered},
+    each::{Asked, Listener, Stop, each, threads_each, unanswered},
     identified::IdentifiedModel,
     patterns,
 };
@@ -196,7 +196,8 @@ pub fn identify(
         resumed: Vec::new(),
         operations: Vec::new(),
     };
-    let effort = Effort { threads: session.asked.threads_each(operations.len()).min(effort.threads), ..effort };
+    let effort =
+        Effort { threads: threads_each(session.asked.several, operations.len()).min(effort.threads), ..effort };
     let ask = move |device: &dyn Device, id: &OperationId, progress: &dyn Fn(&str)| {
         identify_one(device, id, effort, progress)
     };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::{
     isolate::{Health, RemoteDevice},
-    session::Asked,
+    session::{self, Asked},
 };
 use mxprobe_api::{Device, Error, Sizes, with_sizes};
 
@@ -15,7 +15,6 @@ use crate::cli::choose::{
 };
 
 /// A device that can be asked.
-#[derive(Clone)]
 pub(crate) struct Reached {
     pub(crate) device: Arc<dyn Device>,
     /// The health of its process, if it has one of its own.
@@ -30,9 +29,9 @@ impl Reached {
         self.health.as_ref().and_then(Health::gave_up)
     }
 
-    /// As [`Asked::threads_each`].
+    /// As [`session::threads_each`].
     pub(crate) fn threads_each(&self, operations: usize) -> usize {
-        self.clone().asked().threads_each(operations)
+        session::threads_each(self.is_model, operations)
     }
 
     /// Converts the device into the form that a session uses.

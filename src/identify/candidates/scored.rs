@@ -154,8 +154,8 @@ pub(in crate::identify) fn keep_better(best: &mut Option<Scored>, least: usize, 
     }
 }
 
-/// Adds those of these hypotheses to the `most` candidates that explain the most of these dots, best first, that are
-/// among them. Of equals, the first stays.
+/// Updates the `most` candidates that explain the most of these dots, best first, with these hypotheses. Of equals, the
+/// first stays.
 pub(in crate::identify) fn keep_among(
     experiments: &mut Experiments<'_, '_>,
     limit: Limit,

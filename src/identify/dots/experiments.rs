@@ -168,7 +168,7 @@ impl<'a, 's> Experiments<'a, 's> {
 
     /// Whether the current stage has spent its budget, or the deadline has passed.
     pub(in crate::identify) fn is_late(&self) -> bool {
-        self.spent > self.stage || Instant::now() > self.deadline
+        is_over(self.spent, Some((self.stage, self.deadline)))
     }
 
     /// Begins a stage of the search that ends when `per_cent` of the whole budget is spent.
@@ -278,9 +278,10 @@ fn in_threads(
     compute: &(dyn Fn(usize) -> u64 + Sync),
 ) {
     let (next, spent) = (AtomicUsize::new(0), AtomicU64::new(spent));
+    let threads = threads.min(count.div_ceil(at_once));
+    // A single thread takes one at a time, and so computes none that is not paid for.
+    let at_once = if threads > 1 { at_once } else { 1 };
     let work = || {
-        // One item at a time by a single thread, so that it computes none that is not paid for.
-        let at_once = if threads == 1 { 1 } else { at_once };
         while !is_over(spent.load(Ordering::Relaxed), end) {
             let from = next.fetch_add(at_once, Ordering::Relaxed);
             if from >= count {
@@ -291,7 +292,7 @@ fn in_threads(
         }
     };
     thread::scope(|scope| {
-        for _ in 1..threads.min(count.div_ceil(at_once)) {
+        for _ in 1..threads {
             scope.spawn(work);
         }
         work();

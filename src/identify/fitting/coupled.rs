@@ -63,9 +63,7 @@ pub(super) fn coupled(
                 let fixed = explained_of(spent, answered, &hypothesis, wrong, wrong.len()).unwrap_or(0);
                 Some(Scored { hypothesis, explained: fixed.saturating_sub(3 * (right.len() - kept)) })
             });
-            for scored in tried.into_iter().flatten().filter(|scored| scored.explained >= least) {
-                found.push(scored);
-            }
+            found.extend(tried.into_iter().flatten().filter(|scored| scored.explained >= least));
             if found.len() >= 2 * KEPT {
                 keep_best(&mut found);
                 least = found.last().map_or(1, |worst| worst.explained);

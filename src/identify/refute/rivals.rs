@@ -82,15 +82,12 @@ pub(in crate::identify) fn splitting(
     let mut sparse: Option<Pool> = None;
     let mut found = Vec::new();
     let rivals = neighbours(experiments, hypothesis, &mut random);
-    let read_otherwise = |rival: &Rival| {
+    let with_others = |rival: Rival| {
         let flush = rival.hypothesis.flush;
-        (flush != hypothesis.flush).then(|| experiments.read_otherwise(flush, hypothesis.flush, &all))
+        let others = (flush != hypothesis.flush).then(|| experiments.read_otherwise(flush, hypothesis.flush, &all));
+        (rival, others)
     };
-    let rivals: Vec<(Rival, Option<Vec<usize>>)> = rivals
-        .into_iter()
-        .map(|rival| (read_otherwise(&rival), rival))
-        .map(|(others, rival)| (rival, others))
-        .collect();
+    let rivals: Vec<(Rival, Option<Vec<usize>>)> = rivals.into_iter().map(with_others).collect();
     let by_shared = experiments.each(Limit::None, 1, &rivals, |spent, answered, (rival, others)| {
         let explains = rival.explains(spent, answered, &all, others.as_deref());
         explains.then(|| shared.split(id, &rival.hypothesis))

@@ -288,9 +288,9 @@ pub(super) fn run_tree(
     // SAFETY: `operands` and the assertions above.
     unsafe {
         if nans.is_empty() {
-            dispatch(path, b.panel, &job);
+            dispatch(path, b.panel, &tree::Rows::<false>(job));
         } else {
-            assert!(dispatch_vectors(path, b.panel, &tree::WithSpecials(job)), "{path:?} has no vectors");
+            assert!(dispatch_vectors(path, b.panel, &tree::Rows::<true>(job)), "{path:?} has no vectors");
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Each node is one multiplication, addition or fused multiply-add, in the order of the plan. NaN and infinities
 //! propagate through sums and products, so checking the results is enough: a lane whose result is NaN or infinite is
-//! left to the same kernel [`WithSpecials`], which also computes which NaN each node returns, or to the scalar evaluator.
+//! left to the same kernel with `SPECIALS`, which also computes which NaN each node returns, or to the scalar evaluator.
 //!
 //! If results below the normal range are flushed, they are recognised by the rounded value, with one exception: 2^−126
 //! may have been rounded up from below, as if by gradual underflow. That lane is left as well.
@@ -13,7 +13,7 @@ use crate::fast::tree::{Flush, Input, Nan, Step, StepKind};
 /// Several rows through several operations, for the columns of one panel.
 pub(super) struct Tree<'a> {
     pub nodes: &'a [Step],
-    /// The NaN of each node, for [`WithSpecials`].
+    /// The NaN of each node, for [`Rows`] with `SPECIALS`.
     pub nans: &'a [Nan],
     pub len: usize,
     pub flush_c: Flush,
@@ -29,28 +29,17 @@ pub(super) struct Tree<'a> {
     pub left: *mut u64,
 }
 
-impl Job for Tree<'_> {
-    #[inline(always)]
-    unsafe fn run<V: Lanes, const NG: usize>(&self) {
-        for from in (0..self.panel).step_by(NG * V::WIDTH) {
-            for row in 0..self.rows {
-                // SAFETY: upheld by the caller.
-                unsafe { self.one_row::<V, NG, false>(row, from) };
-            }
-        }
-    }
-}
+/// Its rows, one after another: with `SPECIALS` for any values, NaN and infinities included, which takes the NaN of each
+/// node.
+pub(super) struct Rows<'a, const SPECIALS: bool>(pub Tree<'a>);
 
-/// The same for any values, NaN and infinities included. Each node needs its NaN.
-pub(super) struct WithSpecials<'a>(pub Tree<'a>);
-
-impl Job for WithSpecials<'_> {
+impl<const SPECIALS: bool> Job for Rows<'_, SPECIALS> {
     #[inline(always)]
     unsafe fn run<V: Lanes, const NG: usize>(&self) {
         for from in (0..self.0.panel).step_by(NG * V::WIDTH) {
             for row in 0..self.0.rows {
                 // SAFETY: upheld by the caller.
-                unsafe { self.0.one_row::<V, NG, true>(row, from) };
+                unsafe { self.0.one_row::<V, NG, SPECIALS>(row, from) };
             }
         }
     }
