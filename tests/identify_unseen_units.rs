@@ -336,9 +336,49 @@ fn the_order_of_arguments_is_asked_by_two_nan_at_a_time() {
 }
 
 #[test]
+fn the_order_of_arguments_that_only_an_attack_shows_is_asked_then() {
+    recovered("blocks-whose-argument-order-an-attack-shows");
+}
+
+#[test]
+fn c_that_is_cut_alone_far_below_its_range_has_an_adder() {
+    recovered("c-rounded-up-far-below-its-range");
+}
+
+#[test]
+#[ignore = "takes a minute of one core"]
+fn a_sum_that_is_not_normalised_is_told_from_one_that_is_cut_then_by_a_tie_and_a_bit_far_below_it() {
+    recovered("sums-of-eighty-three-bits-passed-on");
+}
+
+#[test]
+#[ignore = "takes half a minute of one core"]
+fn attacks_go_on_while_each_finds_a_further_bit() {
+    recovered("seventy-five-bits-below-two-groups");
+}
+
+#[test]
+#[ignore = "takes ten seconds of one core"]
+fn a_nan_of_c_that_loses_its_payload_shows_an_adder_of_c_alone() {
+    recovered("nan-of-c-has-bits-of-its-own");
+}
+
+#[test]
 #[ignore = "takes half a minute of one core"]
 fn the_order_of_arguments_within_blocks_is_found_by_sorting_them() {
     recovered("argument-order-reversed-in-blocks");
+}
+
+#[test]
+#[ignore = "takes half a minute of one core"]
+fn the_right_tree_takes_its_adders_from_a_tree_that_is_nearly_right() {
+    recovered("blocks-of-two-groups-in-ones-complement");
+}
+
+#[test]
+#[ignore = "takes half a minute of one core"]
+fn values_that_explain_nearly_every_dot_are_changed_although_finding_them_took_the_share_of_the_tree() {
+    recovered("blocks-of-eighteen-bits-end-at-plus-zero");
 }
 
 #[test]

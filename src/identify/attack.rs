@@ -19,7 +19,10 @@ use super::{
         rejoined::{passed_on, rejoined},
     },
     outcome::{Arithmetic, Outcome},
-    refute::{rivals, simplify},
+    refute::{
+        rivals::{self, Compared},
+        simplify,
+    },
     run::Search,
 };
 use crate::{
@@ -104,6 +107,7 @@ impl Search<'_, '_> {
         self.rejoin(&mut now, &mut single);
         let drawn = (DRAWN + now.hypothesis.complexity().saturating_sub(SIMPLE) / 2).min(MOST_DRAWN);
         let mut quiet = 0;
+        let mut compared = Compared::default();
         while now.explained == self.experiments.dots.len() {
             let over = self.experiments.rounds >= self.effort.rounds + self.around || quiet == drawn + AGAINST_RIVALS;
             if over || quiet >= drawn {
@@ -118,7 +122,7 @@ impl Search<'_, '_> {
             let dots = match quiet {
                 _ if over => Vec::new(),
                 asked if asked < drawn => self.drawn(&now.hypothesis, seed),
-                _ => rivals::splitting(&mut self.experiments, &now.hypothesis, seed),
+                _ => rivals::splitting(&mut self.experiments, &now.hypothesis, &mut compared, seed),
             };
             let (dots, over) = match dots.is_empty() {
                 false => (dots, false),
@@ -155,6 +159,13 @@ impl Search<'_, '_> {
                 continue;
             }
             quiet = 0;
+            let left = scored::unexplained(&mut self.experiments, &now.hypothesis);
+            if self.only_nan(&now, &left)?
+                && let Some(better) = payloads::fitted(&mut self.experiments, &now)
+            {
+                now = better;
+                continue;
+            }
             let Some(better) = refine(&mut self.experiments, vec![now.clone()], 1, self.pairs) else { break };
             now = better;
             if now.explained < self.experiments.dots.len()

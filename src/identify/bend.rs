@@ -5,15 +5,18 @@ use std::{collections::HashSet, sync::Arc};
 use mxprobe_api::Error;
 
 use super::{
-    candidates::scored::{self, Scored, spread},
-    dots::around::around,
+    candidates::{
+        hypothesis::Hypothesis,
+        scored::{self, Scored, spread},
+    },
+    dots::{around::around, experiments::Limit},
     fitting::{climb::Domain, gathered::gathered, refine::refine, search},
     outcome::Outcome,
     run::{A_LITTLE, NEARLY, NEARLY_AT_FIRST, ONE_SHAPE, PAIRS, Search},
     tree::{
         exchanged,
         expression::Expression,
-        skeleton::Role,
+        skeleton::{Role, Skeleton},
         symmetric::{self, Apart},
     },
 };
@@ -24,12 +27,21 @@ const ALMOST: usize = 98;
 /// Of a thousand dots, how many it must explain for that to be done before any other tree is tried.
 const LACKS_LITTLE: usize = 985;
 
+/// The same for that to be done once more when the budget is spent.
+const LACKS_NOTHING: usize = 995;
+
 /// The most dots left unexplained in which products are exchanged.
 const EXCHANGED: usize = 400;
 
 /// The most dots left unexplained around which others are asked, and how many around each.
 const AROUND: usize = 40;
 const EACH: usize = 32;
+
+/// Candidates whose adders other trees are given.
+const GIVING: usize = 3;
+
+/// Rounds of dots around others after which a candidate that is almost right is changed no more.
+const ROUNDS_AROUND: usize = 4;
 
 /// Trees read from exchanges of products that are also tried with few adders.
 const TIED: usize = 4;
@@ -195,6 +207,46 @@ impl Search<'_, '_> {
         Ok(outcome)
     }
 
+    /// Gives the adders of the candidates that explain the most dots to the other trees tried that have as many adders: a
+    /// tree that is nearly right may have the right ones, where the search in the right tree ended with others. Changes
+    /// values of the best of these if it explains more dots.
+    pub(super) fn adders_in_other_trees(
+        &mut self,
+        beams: &[(usize, Vec<Scored>)],
+        tried: &mut Vec<Scored>,
+    ) -> Result<Option<Outcome>, Error> {
+        let all: Vec<usize> = (0..self.experiments.dots.len()).collect();
+        let some = tried.iter().chain(beams.iter().filter_map(|(_, beam)| beam.first()));
+        let mut seen = HashSet::new();
+        let mut trees: Vec<Arc<Skeleton>> = some.map(|scored| Arc::clone(&scored.hypothesis.skeleton)).collect();
+        trees.retain(|tree| seen.insert((tree.expression.clone(), tree.roles.len())));
+        let mut nearest = tried.clone();
+        nearest.sort_by_key(|scored| std::cmp::Reverse(scored.explained));
+        for giving in nearest.into_iter().take(GIVING) {
+            let explained = all.len() - scored::unexplained(&mut self.experiments, &giving.hypothesis).len();
+            if explained * 100 < all.len() * NEARLY_AT_FIRST {
+                continue;
+            }
+            let Hypothesis { skeleton, adders, .. } = &giving.hypothesis;
+            let others = trees.iter().filter(|tree| tree.roles.len() == adders.len() && !Arc::ptr_eq(tree, skeleton));
+            let others: Vec<Hypothesis> =
+                others.map(|tree| Hypothesis { skeleton: Arc::clone(tree), ..giving.hypothesis.clone() }).collect();
+            let mut best = vec![Scored { explained, ..giving.clone() }];
+            scored::keep_among(&mut self.experiments, Limit::None, &mut best, 1, &others, &all);
+            if best.first().is_some_and(|best| best.explained > explained) {
+                let stage = self.experiments.at_most(ONE_SHAPE);
+                self.experiments.at_least(A_LITTLE);
+                let scored = refine(&mut self.experiments, best, 1, 0);
+                self.experiments.back_to(stage);
+                let scored = self.refined_around(scored)?;
+                if let Some(outcome) = self.settle(scored, tried)? {
+                    return Ok(Some(outcome));
+                }
+            }
+        }
+        Ok(None)
+    }
+
     /// Changes two values simultaneously of the candidate that explains the most dots, if it explains all but very few:
     /// its tree is likelier than any that was not tried yet.
     pub(super) fn bend_what_lacks_little(&mut self, tried: &mut Vec<Scored>) -> Result<Option<Outcome>, Error> {
@@ -214,12 +266,26 @@ impl Search<'_, '_> {
             return Ok(Some(outcome));
         }
         let all = self.experiments.dots.len();
-        let best = tried.iter().max_by_key(|scored| scored.explained).cloned();
-        let Some(best) = best.filter(|best| best.explained * 100 >= all * ALMOST) else { return Ok(None) };
+        let Some(best) = tried.iter().max_by_key(|scored| scored.explained).cloned() else { return Ok(None) };
+        let wrong = scored::unexplained(&mut self.experiments, &best.hypothesis);
+        let is_almost_it = self.experiments.not_around(&wrong) * 100 <= all * (100 - ALMOST);
+        if !is_almost_it || self.around >= ROUNDS_AROUND {
+            return Ok(None);
+        }
         let adders = format!("{:?}", best.hypothesis.adders);
         if !self.bent.insert((best.hypothesis.skeleton.text(self.subject().k()), adders)) {
             return Ok(None);
         }
+        self.bend_around(best, tried)
+    }
+
+    /// As [`Search::bend_what_is_almost_it`], with a further share of the budget, if so few dots are left that the budget
+    /// rather than the model format is what the candidate lacks.
+    pub(super) fn bend_beyond_the_budget(&mut self, tried: &mut Vec<Scored>) -> Result<Option<Outcome>, Error> {
+        let all = self.experiments.dots.len();
+        let best = tried.iter().max_by_key(|scored| scored.explained).cloned();
+        let Some(best) = best.filter(|best| best.explained * 1_000 >= all * LACKS_NOTHING) else { return Ok(None) };
+        self.experiments.extend(ONE_SHAPE);
         self.bend_around(best, tried)
     }
 
@@ -248,6 +314,7 @@ impl Search<'_, '_> {
         }
         self.ask_around(&near, &wrong)?;
         let stage = self.experiments.at_most(ONE_SHAPE);
+        self.experiments.at_least(A_LITTLE);
         let scored = refine(&mut self.experiments, vec![near], 1, 0);
         self.experiments.back_to(stage);
         Ok(scored)
@@ -267,7 +334,7 @@ impl Search<'_, '_> {
         self.around += 1;
         let more = self.compare(&best.hypothesis, &dots, &answers)?.len();
         (self.progress)(&format!("  around {} dots left: {more} more differ", wrong.len()));
-        self.experiments.keep(dots, answers);
+        self.experiments.keep_around(dots, answers);
         Ok(())
     }
 }

@@ -36,7 +36,7 @@ impl Default for Effort {
             seed: 1,
             first: 3_000,
             attack: 50_000,
-            rounds: 24,
+            rounds: 60,
             terms: 5_200_000_000,
             time: Duration::from_secs(120),
             threads: mxprobe_models::threads(),

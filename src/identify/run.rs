@@ -348,6 +348,10 @@ impl Search<'_, '_> {
             return Ok((told.progress, None));
         }
         let stage = self.experiments.at_most(if later { A_LITTLE } else { ONE_SHAPE });
+        // What determining the additions took is not missing here if they explain nearly every dot.
+        if explained * 100 >= all.len() * NEARLY {
+            self.experiments.at_least(A_LITTLE);
+        }
         let scored = refine(&mut self.experiments, vec![scored], 1, 0);
         self.experiments.back_to(stage);
         let scored = self.refined_around(scored)?;
@@ -424,6 +428,9 @@ impl Search<'_, '_> {
         if let Some(found) = self.bend_what_is_almost_it(&mut tried)? {
             return Ok(found);
         }
+        if let Some(found) = self.adders_in_other_trees(&beams, &mut tried)? {
+            return Ok(found);
+        }
         self.experiments.stage(HIDDEN);
         if only_nan_since.is_none()
             && let Some(found) = self.hidden(hiding, &mut tried)?
@@ -461,6 +468,9 @@ impl Search<'_, '_> {
                     return Ok(found);
                 }
             }
+        }
+        if let Some(found) = self.bend_beyond_the_budget(&mut tried)? {
+            return Ok(found);
         }
         tried.sort_by_key(|scored| std::cmp::Reverse(scored.explained));
         match tried.first() {

@@ -502,6 +502,116 @@ pub(super) fn named() -> Vec<Made> {
             )],
         ),
         Made::new(
+            "blocks-of-two-groups-in-ones-complement",
+            "dot.m4n4k32.f32.tf32.tf32.f32",
+            "fold(c, all/8, s(w(0..4), w(4..8), acc))",
+            &[
+                (
+                    "s",
+                    "output = \"f32\"\nrounding = \"toward-zero\"\nfraction_bits = 28\nbelow = \"truncate\"\n\
+                     subnormals = \"flush-before-rounding\"\nzero = \"positive\"\nnan = \"0x7fc00000\"",
+                ),
+                ("w", &wide("fraction_bits = 22\nexponent_floor = -129\nbelow = \"ones-complement\"")),
+            ],
+        ),
+        Made::new(
+            "blocks-of-eighteen-bits-end-at-plus-zero",
+            "dot.m4n4k6.f32.bf16.bf16.f32",
+            "s(fold(none, all/3, t(all, acc)), c)",
+            &[
+                (
+                    "s",
+                    "output = \"f32\"\nrounding = \"toward-zero\"\nfraction_bits = 89\nexponent_floor = -133\n\
+                     below = \"ones-complement\"\nnan = \"0x7fc00000\"",
+                ),
+                (
+                    "t",
+                    "output = \"f32\"\nrounding = \"nearest-even\"\nfraction_bits = 89\nexponent_floor = -133\n\
+                     below = \"ones-complement\"\noutput_fraction_bits = 18\nzero = \"positive\"\n\
+                     nan = { order = [\"value\", \"operand\"], invalid = \"0xffc00000\" }",
+                ),
+            ],
+        ),
+        Made::new(
+            "blocks-whose-argument-order-an-attack-shows",
+            "dot.m4n4k16.f16.e4m3.e5m2.f16",
+            "fold(c, every(4, 0, 2, 1, 3)/4, s(all, acc))",
+            &[(
+                "s",
+                "output = \"f16\"\nrounding = \"toward-zero\"\nfraction_bits = 60\nbelow = \"sticky\"\n\
+                 nan = { order = [\"value\", \"operand\"], invalid = \"0xfe00\" }",
+            )],
+        ),
+        Made::new(
+            "c-rounded-up-far-below-its-range",
+            "dot.m4n4k6.f32.f16.f16.f32",
+            "s(t(c), fold(none, all/6, s(all, acc)))",
+            &[
+                (
+                    "s",
+                    "output = \"f32\"\nrounding = \"toward-zero\"\nfraction_bits = 23\nexponent = \"leading\"\n\
+                     exponent_floor = -128\nbelow = \"nearest\"\nsubnormals = \"flush-after-rounding\"\n\
+                     nan = \"0x7fc00000\"",
+                ),
+                (
+                    "t",
+                    "output = \"f32\"\nrounding = \"up\"\nfraction_bits = 53\nexponent = \"leading\"\n\
+                     exponent_floor = -25\nbelow = \"truncate\"\n\
+                     nan = { order = [\"invalid\", \"operand\"], operand = \"0x7fc00000\", invalid = \"0xffc00000\" }",
+                ),
+            ],
+        ),
+        Made::new(
+            "sums-of-eighty-three-bits-passed-on",
+            "dot.m4n4k16.f32.bf16.bf16.f32",
+            "s(w(t(0..8), t(8..16)), c)",
+            &[
+                (
+                    "s",
+                    "output = \"f32\"\nrounding = \"up\"\nfraction_bits = 25\nbelow = \"nearest\"\n\
+                     subnormals = \"flush-before-rounding\"\nzero = \"positive\"\nnan = \"0x7fc00000\"",
+                ),
+                (
+                    "t",
+                    "output = \"f32\"\nrounding = \"nearest-even\"\nfraction_bits = 25\nbelow = \"nearest\"\n\
+                     nan = \"0x7fc00000\"",
+                ),
+                ("w", &wide("fraction_bits = 83\nbelow = \"truncate\"\nignore_values_below = 3")),
+            ],
+        ),
+        Made::new(
+            "seventy-five-bits-below-two-groups",
+            "dot.m4n4k16.f16.f16.f16.f32",
+            "s(w(every(2, 0)), w(every(2, 1)), c)",
+            &[
+                (
+                    "s",
+                    "output = \"f16\"\nrounding = \"nearest-even\"\nfraction_bits = 75\nexponent = \"leading\"\n\
+                     below = \"floor\"\nnan = \"0x7e00\"",
+                ),
+                ("w", &wide("fraction_bits = 16\nexponent = \"leading\"\nbelow = \"truncate\"\ncarry_bits = 1")),
+            ],
+        ),
+        Made::new(
+            "nan-of-c-has-bits-of-its-own",
+            "dot.m4n4k16.bf16.bf16.bf16.bf16",
+            "s(t(c), fold(none, all/4, s(all, acc)))",
+            &[
+                (
+                    "s",
+                    "output = \"bf16\"\nrounding = \"nearest-even\"\nfraction_bits = 4\nexponent = \"leading\"\n\
+                     exponent_floor = -5\nbelow = \"truncate\"\nvalue_cut_bits = 2\n\
+                     nan = { order = [\"operand\", \"value\"], invalid = \"0xffc0\" }",
+                ),
+                (
+                    "t",
+                    "output = \"f32\"\nrounding = \"toward-zero\"\nfraction_bits = 4\nexponent = \"leading\"\n\
+                     exponent_floor = -5\nbelow = \"truncate\"\nvalue_cut_bits = 2\nzero = \"positive\"\n\
+                     nan = \"0x7fc00000\"",
+                ),
+            ],
+        ),
+        Made::new(
             "argument-order-reversed-in-blocks",
             "dot.m4n4k32.bf16.bf16.bf16.bf16",
             "s(t(c), fold(none, reverse/8, s(all, acc)))",

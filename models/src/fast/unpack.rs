@@ -84,15 +84,16 @@ impl Finite {
         let read = bits >> self.unread_bits;
         let field = read >> self.fraction_bits & self.field_mask;
         let fraction = read & ((1 << self.fraction_bits) - 1);
-        let is_subnormal = field == 0;
-        if field >= self.unusual || is_subnormal && (self.flush || fraction == 0) {
-            return (bits == 0).then_some(Unpacked { significand: 0, exponent: 0, kind: ZERO });
+        let (is_subnormal, is_zero) = (field == 0, bits == 0);
+        if field >= self.unusual || is_subnormal && (self.flush || fraction == 0) && !is_zero {
+            return None;
         }
+        // Exponent fields have at most 11 bits.
+        let exponent = (field as u32 | u32::from(is_subnormal)).cast_signed() - self.bias;
         Some(Unpacked {
             significand: fraction | u64::from(!is_subnormal) << self.fraction_bits,
-            // Exponent fields have at most 11 bits.
-            exponent: (field as u32 | u32::from(is_subnormal)).cast_signed() - self.bias,
-            kind: (read >> self.sign_bit & self.sign_mask) as u32 * NEGATIVE,
+            exponent: if is_zero { 0 } else { exponent },
+            kind: (read >> self.sign_bit & self.sign_mask) as u32 * NEGATIVE | u32::from(is_zero) * ZERO,
         })
     }
 }
@@ -189,7 +190,19 @@ impl Reader {
     pub(super) fn read_all(self, bits: &[u64], into: &mut Vec<Unpacked>) {
         match self.codes() {
             Some(codes) => into.extend(bits.iter().map(|bits| codes[usize::from(bits.to_le_bytes()[0])])),
-            None => into.extend(bits.iter().map(|bits| self.read(*bits))),
+            None => self.extend(into, bits.iter().copied()),
+        }
+    }
+
+    /// Reads these elements. What is read of the encoding is read once for all of them.
+    #[inline]
+    fn extend(self, into: &mut Vec<Unpacked>, elements: impl ExactSizeIterator<Item = u64>) {
+        let reader = &self;
+        match self.usual.map(|float| Finite::of(float, self.flush)) {
+            Some(finite) => into.extend(
+                elements.map(|bits| finite.read(bits).unwrap_or_else(|| Unpacked::in_two(reader.read_in_two(bits)))),
+            ),
+            None => into.extend(elements.map(|bits| reader.read(bits))),
         }
     }
 
@@ -207,19 +220,14 @@ impl Reader {
 
     fn append_sized<const SIZE: usize>(self, from: &Elements, start: usize, count: usize, into: &mut Vec<Unpacked>) {
         let elements = &from.bytes().as_chunks::<SIZE>().0[start..start + count];
-        let reader = &self;
-        let bits = |bytes: &[u8; SIZE]| {
-            let mut bits = [0; 8];
-            bits[..SIZE].copy_from_slice(bytes);
-            u64::from_le_bytes(bits)
-        };
-        match self.usual.map(|float| Finite::of(float, self.flush)) {
-            Some(finite) => into.extend(elements.iter().map(|bytes| {
-                let bits = bits(bytes);
-                finite.read(bits).unwrap_or_else(|| Unpacked::in_two(reader.read_in_two(bits)))
-            })),
-            None => into.extend(elements.iter().map(|bytes| reader.read(bits(bytes)))),
-        }
+        self.extend(
+            into,
+            elements.iter().map(|bytes| {
+                let mut bits = [0; 8];
+                bits[..SIZE].copy_from_slice(bytes);
+                u64::from_le_bytes(bits)
+            }),
+        );
     }
 
     /// Reads the elements at `start + i·stride` for each `i` below `len`.

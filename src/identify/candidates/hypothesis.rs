@@ -98,6 +98,13 @@ impl Hypothesis {
         self.adders[at] = Adder { name, ..values };
     }
 
+    /// Returns whether two hypotheses have the same adders, tree and flush rule.
+    pub(in crate::identify) fn is_same(&self, other: &Self) -> bool {
+        self.flush == other.flush
+            && self.adders == other.adders
+            && self.skeleton.expression == other.skeleton.expression
+    }
+
     /// Returns the same adders in another tree.
     pub(in crate::identify) fn in_tree(&self, expression: Expression) -> Self {
         Self { skeleton: Arc::new(self.skeleton.with(expression)), ..self.clone() }

@@ -2,6 +2,7 @@
 
 use std::{
     cell::OnceCell,
+    ops::Range,
     sync::{
         Arc, OnceLock,
         atomic::{AtomicU64, AtomicUsize, Ordering},
@@ -25,6 +26,8 @@ pub(in crate::identify) struct Experiments<'a, 's> {
     pub(in crate::identify) subject: &'a Subject<'s>,
     pub(in crate::identify) dots: Vec<Dot>,
     pub(in crate::identify) answers: Vec<u64>,
+    /// The indices of the dots that were asked around others.
+    around: Vec<Range<usize>>,
     /// Indices of the dots of ordinary values: none is subnormal, special, near an end of a range or a negative zero.
     pub(in crate::identify) ordinary: Vec<usize>,
     /// Batches asked since the tree was known.
@@ -158,6 +161,7 @@ impl<'a, 's> Experiments<'a, 's> {
             subject,
             dots: Vec::new(),
             answers: Vec::new(),
+            around: Vec::new(),
             ordinary: Vec::new(),
             rounds: 0,
             samples: Default::default(),
@@ -186,6 +190,17 @@ impl<'a, 's> Experiments<'a, 's> {
     pub(in crate::identify) fn at_most(&mut self, per_cent: u64) -> u64 {
         let end = self.stage.min(self.spent + self.allowed / 100 * per_cent);
         std::mem::replace(&mut self.stage, end)
+    }
+
+    /// Lets the current stage go on for another `per_cent` of the whole budget, as far as that goes.
+    pub(in crate::identify) fn at_least(&mut self, per_cent: u64) {
+        self.stage = self.stage.max(self.spent + self.allowed / 100 * per_cent).min(self.allowed);
+    }
+
+    /// Adds `per_cent` of the whole budget to it, and begins the last stage.
+    pub(in crate::identify) fn extend(&mut self, per_cent: u64) {
+        self.allowed += self.allowed / 100 * per_cent;
+        self.stage = self.allowed;
     }
 
     /// Restores the end of a stage. Returns the end of the one within it.
@@ -254,6 +269,19 @@ impl<'a, 's> Experiments<'a, 's> {
             self.dots.push(dot);
             self.answers.push(answer);
         }
+    }
+
+    /// Keeps dots around others, and their answers.
+    pub(in crate::identify) fn keep_around(&mut self, dots: Vec<Dot>, answers: Vec<u64>) {
+        let from = self.dots.len();
+        self.keep(dots, answers);
+        self.around.push(from..self.dots.len());
+    }
+
+    /// Returns how many of these dots were not asked around others. One wrong value leaves many of those unexplained, so
+    /// they do not tell how near a candidate is.
+    pub(in crate::identify) fn not_around(&self, which: &[usize]) -> usize {
+        which.iter().filter(|at| !self.around.iter().any(|around| around.contains(at))).count()
     }
 
     /// Returns those of these dots that two flush rules read differently.

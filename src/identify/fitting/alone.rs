@@ -57,19 +57,26 @@ pub(in crate::identify) fn rounded_alone(
     let right = spread(&without(&domain.dots, &wrong), TRIED_RIGHT);
     let wrong = spread(&wrong, TRIED_WRONG);
     let adders = rounding(experiments, &now.hypothesis);
-    // There are too many places for products of f64.
-    let fixed = if experiments.subject.id().d.bits() > 32 {
-        Vec::new()
-    } else {
-        on_fixed_grids(experiments.subject.exponents(Leaf::Product(0))).collect()
-    };
+    // There are too many places for terms of f64.
+    let on_grids = |leaf: Leaf| on_fixed_grids(experiments.subject.exponents(leaf));
+    let (mut of_products, mut of_c) = (Vec::new(), Vec::new());
+    if experiments.subject.id().d.bits() <= 32 {
+        let alone = of_c_alone(experiments);
+        of_products.extend(on_grids(Leaf::Product(0)));
+        of_c.extend(on_grids(Leaf::C).map(|adder| Adder { grid: adder.grid, below: adder.below, ..alone.clone() }));
+    }
     let mut best = None;
     let mut most = wrong.len() / 2;
     for (hypothesis, who) in with_leaves_alone(&now.hypothesis) {
         let own = hypothesis.adders.len() - 1;
         // One adder for both must explain clearly more than one for either.
         let mut least = if who == Who::Both { most + most / CLEARLY } else { most };
-        let adders = adders.iter().chain(if who == Who::Products { &fixed[..] } else { &[] });
+        let fixed = match who {
+            Who::Products => &of_products[..],
+            Who::C => &of_c,
+            Who::Both => &[],
+        };
+        let adders = adders.iter().chain(fixed);
         for adders in adders.collect::<Vec<_>>().chunks(BATCH) {
             if experiments.is_late() {
                 return None;
@@ -128,6 +135,21 @@ enum Who {
     Products,
     C,
     Both,
+}
+
+/// Returns the hypothesis with a further adder that c passes alone and that changes no number, only NaN; `None` if c
+/// passes one alone already.
+pub(in crate::identify) fn with_nan_of_c(experiments: &Experiments<'_, '_>, now: &Hypothesis) -> Option<Hypothesis> {
+    let (mut changed, _) = with_leaves_alone(now).into_iter().find(|(_, who)| *who == Who::C)?;
+    changed.set(changed.adders.len() - 1, of_c_alone(experiments));
+    Some(changed)
+}
+
+/// Returns an adder that c passes alone and that changes no number.
+fn of_c_alone(experiments: &Experiments<'_, '_>) -> Adder {
+    let format = experiments.subject.id().c;
+    let output = float(format, format.fraction_bits(), Rounding::NearestEven);
+    Adder::exact(C_ALONE, output, nan::seen(experiments, format))
 }
 
 /// Returns the hypotheses with a further adder for single products, for c, or for both, except for leaves that pass

@@ -225,7 +225,7 @@ const STARTS: usize = 5;
 pub(super) fn climb_together(experiments: &mut Experiments<'_, '_>, mut now: Scored, domain: &Domain) -> Scored {
     for step in 0..COUPLED_STEPS {
         let wrong = unexplained_of(experiments, &now.hypothesis, &domain.dots);
-        let is_near = wrong.len() * NEARLY_ALL <= domain.dots.len();
+        let is_near = experiments.not_around(&wrong) * NEARLY_ALL <= domain.dots.len();
         if wrong.is_empty() || !is_near || experiments.is_late() || experiments.subject.id().is_integer() {
             break;
         }
@@ -234,7 +234,7 @@ pub(super) fn climb_together(experiments: &mut Experiments<'_, '_>, mut now: Sco
         let whole = equalised(&now.hypothesis).into_iter().map(|(hypothesis, _)| hypothesis);
         let mut starts: Vec<Scored> = Vec::new();
         for hypothesis in whole.chain(exchanged(&now.hypothesis)) {
-            let allowed = domain.dots.len() / NEARLY_ALL;
+            let allowed = wrong.len().max(domain.dots.len() / NEARLY_ALL);
             if let Some(explained) = explained(experiments, &hypothesis, &domain.dots, allowed) {
                 starts.push(Scored { hypothesis, explained });
             }

@@ -4,6 +4,7 @@
 
 use mxprobe_api::Decoded;
 
+use super::alone::with_nan_of_c;
 use crate::identify::{
     candidates::{
         hypothesis::Hypothesis,
@@ -41,6 +42,7 @@ pub(in crate::identify) fn fitted(experiments: &mut Experiments<'_, '_>, from: &
     if let Some(addition) = of_c.filter(|addition| from.hypothesis.shared()[*addition]) {
         starts.push(from.hypothesis.parted(&[addition]));
     }
+    starts.extend(with_nan_of_c(experiments, &from.hypothesis));
     let ranked = experiments.nan_order().map(Order::Ranked);
     starts.extend(ranked.and_then(|order| turned_whole(&from.hypothesis, &order)));
     let mut beam: Vec<Candidate> = Vec::new();
@@ -92,7 +94,7 @@ fn right(experiments: &mut Experiments<'_, '_>, candidates: &[Candidate], all: &
 fn take(best: &mut Vec<Candidate>, candidate: Candidate) {
     // Most changes alter no result: without a limit, they would leave no room for the others.
     let alike = best.iter().filter(|known| known.wrong == candidate.wrong);
-    let is_known = alike.clone().any(|known| is_same(&known.hypothesis, &candidate.hypothesis));
+    let is_known = alike.clone().any(|known| known.hypothesis.is_same(&candidate.hypothesis));
     if is_known || alike.count() == ALIKE {
         return;
     }
@@ -113,11 +115,6 @@ fn turned_whole(hypothesis: &Hypothesis, order: &Order) -> Option<Hypothesis> {
 struct Candidate {
     hypothesis: Hypothesis,
     wrong: Vec<usize>,
-}
-
-/// Returns whether two hypotheses have the same adders and tree; their flush rules are not compared.
-fn is_same(one: &Hypothesis, other: &Hypothesis) -> bool {
-    one.adders == other.adders && one.skeleton.expression == other.skeleton.expression
 }
 
 /// Returns every change of a hypothesis that only NaN results can show.

@@ -58,10 +58,34 @@ impl Rival {
     }
 }
 
+/// What is known of the rivals of earlier rounds, so that none is compared with the same dots again.
+#[derive(Default)]
+pub(in crate::identify) struct Compared {
+    rivals: Vec<(Hypothesis, State)>,
+}
+
+/// Whether a rival explains the dots so far.
+#[derive(Clone, Copy, Debug)]
+enum State {
+    /// It explains this many of the first ones.
+    Explains(usize),
+    Refuted,
+}
+
+impl Compared {
+    /// Returns what is known of a rival, which is usually at this place.
+    fn of(&self, at: usize, hypothesis: &Hypothesis) -> State {
+        let is_same = |(known, _): &&(Hypothesis, State)| known.is_same(hypothesis);
+        let usual = self.rivals.get(at).filter(is_same);
+        usual.or_else(|| self.rivals.iter().find(is_same)).map_or(State::Explains(0), |(_, state)| *state)
+    }
+}
+
 /// Returns a few inputs for each neighbour that explains every dot so far, on which it differs from the hypothesis.
 pub(in crate::identify) fn splitting(
     experiments: &mut Experiments<'_, '_>,
     hypothesis: &Hypothesis,
+    compared: &mut Compared,
     seed: u64,
 ) -> Vec<Dot> {
     let subject = experiments.subject;
@@ -82,17 +106,22 @@ pub(in crate::identify) fn splitting(
     let mut sparse: Option<Pool> = None;
     let mut found = Vec::new();
     let rivals = neighbours(experiments, hypothesis, &mut random);
-    let with_others = |rival: Rival| {
+    let with_state = |(at, rival): (usize, Rival)| {
         let flush = rival.hypothesis.flush;
         let others = (flush != hypothesis.flush).then(|| experiments.read_otherwise(flush, hypothesis.flush, &all));
-        (rival, others)
+        let state = compared.of(at, &rival.hypothesis);
+        (rival, others, state)
     };
-    let rivals: Vec<(Rival, Option<Vec<usize>>)> = rivals.into_iter().map(with_others).collect();
-    let by_shared = experiments.each(Limit::None, 1, &rivals, |spent, answered, (rival, others)| {
-        let explains = rival.explains(spent, answered, &all, others.as_deref());
+    let rivals: Vec<(Rival, Option<Vec<usize>>, State)> = rivals.into_iter().enumerate().map(with_state).collect();
+    let by_shared = experiments.each(Limit::None, 1, &rivals, |spent, answered, (rival, others, state)| {
+        let State::Explains(known) = *state else { return None };
+        let explains = rival.explains(spent, answered, &all[known..], others.as_deref());
         explains.then(|| shared.split(id, &rival.hypothesis))
     });
-    for (rival, split) in rivals.iter().map(|(rival, _)| rival).zip(by_shared) {
+    let state = |split: &Option<Vec<Dot>>| if split.is_some() { State::Explains(all.len()) } else { State::Refuted };
+    let states = rivals.iter().zip(&by_shared).map(|((rival, ..), split)| (rival.hypothesis.clone(), state(split)));
+    compared.rivals = states.collect();
+    for (rival, split) in rivals.iter().map(|(rival, ..)| rival).zip(by_shared) {
         let Some(mut split) = split else { continue };
         if split.is_empty() {
             let drawn = |random: &mut Random, times: usize| {

@@ -88,7 +88,7 @@ const EXACT_BITS: i32 = 200;
 const MORE: [i32; 7] = [0, 1, 3, 7, 15, 31, 63];
 
 /// Returns the rivals in which an exact sum is cut instead, as near to its largest term as the dots so far allow, and those
-/// in which one that is cut and passed on unrounded keeps more bits.
+/// in which one that is cut, at alignment or once it is normalised, and passed on unrounded keeps more bits.
 fn grids(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis) -> Vec<Threshold> {
     let mut found = Vec::new();
     for (at, adder) in hypothesis.adders.iter().enumerate() {
@@ -99,6 +99,10 @@ fn grids(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis) -> Vec<
         if let ([rule], Output::Wide) = (&adder.grid[..], adder.output) {
             let with = |bits| Adder { grid: vec![GridRule { fraction_bits: bits, ..*rule }], ..adder.clone() };
             found.extend(thresholds(hypothesis, at, rule.fraction_bits, &with));
+        }
+        if let (Some(bits), Output::Wide) = (adder.normalised_fraction_bits, adder.output) {
+            let with = |bits| Adder { normalised_fraction_bits: u32::try_from(bits).ok(), ..adder.clone() };
+            found.extend(thresholds(hypothesis, at, bits.cast_signed(), &with));
         }
     }
     found
@@ -207,6 +211,7 @@ pub(super) fn depths(adders: &[Adder]) -> Vec<i32> {
         if let Some(ignored) = adder.ignored_values {
             found.extend(adder.grid.iter().map(|rule| rule.fraction_bits + ignored.below_bits));
         }
+        found.extend(adder.normalised_fraction_bits.map(u32::cast_signed));
         if let Output::Float { fraction_bits, .. } = adder.output {
             found.push(fraction_bits.cast_signed());
         }
