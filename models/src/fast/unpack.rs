@@ -93,7 +93,7 @@ impl Finite {
         Some(Unpacked {
             significand: fraction | u64::from(!is_subnormal) << self.fraction_bits,
             exponent: if is_zero { 0 } else { exponent },
-            kind: (read >> self.sign_bit & self.sign_mask) as u32 * NEGATIVE | u32::from(is_zero) * ZERO,
+            kind: if is_zero { ZERO } else { (read >> self.sign_bit & self.sign_mask) as u32 * NEGATIVE },
         })
     }
 }
