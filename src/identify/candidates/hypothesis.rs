@@ -211,6 +211,9 @@ pub(in crate::identify) fn plain_grids(base: &Adder) -> Vec<Adder> {
     found
 }
 
+/// The name of the adder of single products.
+pub(in crate::identify) const EACH_PRODUCT: &str = "each";
+
 /// Fraction bits of a grid whose floor lies at any exponent: more than a product has in most formats.
 const FIXED_BITS: i32 = 24;
 

@@ -4,14 +4,11 @@
 use mxprobe_api::{Decoded, Format, Rounding};
 use mxprobe_models::{Adder, Choices};
 
-use super::{
-    climb::{Domain, TRIED_RIGHT, TRIED_WRONG, climb},
-    wrapped::EACH_PRODUCT,
-};
+use super::climb::{Domain, TRIED_RIGHT, TRIED_WRONG, climb};
 use crate::{
     identify::{
         candidates::{
-            hypothesis::{Hypothesis, ON_THE_WAY, float, on_fixed_grids},
+            hypothesis::{EACH_PRODUCT, Hypothesis, ON_THE_WAY, float, on_fixed_grids},
             nan,
             scored::{Scored, differing, explained_of, spread, without},
         },

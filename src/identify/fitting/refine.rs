@@ -7,12 +7,12 @@ use super::{
     climb::{Domain, TRIED_RIGHT, TRIED_WRONG, climb, climb_together, on_plain_grids},
     gathered::gathered,
     search::{FIRST, SECOND, TELLING, fraction_bits, sweep_class},
-    wrapped::{EACH_PRODUCT, wrapped},
+    wrapped::wrapped,
 };
 use crate::identify::{
     candidates::{
         flattened::flattened,
-        hypothesis::{Hypothesis, ON_THE_WAY},
+        hypothesis::{EACH_PRODUCT, Hypothesis, ON_THE_WAY},
         moves::hand_on,
         scored::{Scored, explained, half_of_each, keep_better, spread, unexplained, unexplained_of, without},
     },

@@ -12,7 +12,7 @@ use super::{
 use crate::{
     identify::{
         candidates::{
-            hypothesis::{Hypothesis, ON_THE_WAY, float, on_fixed_grids},
+            hypothesis::{EACH_PRODUCT, Hypothesis, ON_THE_WAY, float, on_fixed_grids},
             nan,
             scored::{Scored, half_of_each, keep_among, keep_better, unexplained_of, without},
         },
@@ -112,9 +112,6 @@ fn with_own_adder(hypothesis: &Hypothesis) -> Option<Hypothesis> {
     let expression = around_products(&before.expression, hypothesis.adders.len());
     Some(hypothesis.with_one_more(expression, EACH_PRODUCT, Role::Inner))
 }
-
-/// The name of the adder of single products.
-pub(super) const EACH_PRODUCT: &str = "each";
 
 /// Returns the tree with an addition by this adder around each product. It replaces an addition that has the product as
 /// its only argument.
