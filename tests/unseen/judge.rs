@@ -2,7 +2,7 @@
 //! values.
 
 use mxprobe::dots::{Dot, Draw, Random};
-use mxprobe_api::{Decoded, Elements, Format, GemmOperands, OperationId};
+use mxprobe_api::{Decoded, DotOperands, Elements, Format, GemmOperands, OperationId};
 use mxprobe_models::{Evaluator, Model, Path, Sample};
 
 /// The result of a comparison.
@@ -56,8 +56,8 @@ fn of_dot(dot: &Dot) -> mxprobe_models::Dot<'_> {
 }
 
 /// Compares what every path of the evaluator gives with what the exact one gives: for a product of small matrices, whose
-/// rows, columns and c are those of mixtures, and for its dots side by side. Returns the number of elements compared, or
-/// the first that differs.
+/// rows, columns and c are those of mixtures, and for its dots by themselves and side by side. Returns the number of
+/// elements compared, or the first that differs.
 pub(crate) fn paths(unit: &Model, id: &OperationId, seed: u64) -> Result<usize, String> {
     let (m, n, k) = (12, 40, id.shape.sizes().2);
     let mut random = Random(seed);
@@ -79,13 +79,19 @@ pub(crate) fn paths(unit: &Model, id: &OperationId, seed: u64) -> Result<usize, 
         let [found, exact] = [found, exact.get(at)].map(|bits| id.d.hex(bits));
         Err(format!("{path} gives {found}, where exact gives {exact}: {}", dot(at).show(id)))
     };
+    let each: Vec<Dot> = (0..m * n).map(dot).collect();
+    let of_each = |format: Format, of: fn(&Dot) -> &[u64]| Elements::from_slices(format, each.iter().map(of));
+    let (all_a, all_b) = (of_each(id.a, |dot| &dot.a), of_each(id.b, |dot| &dot.b));
+    let dots = DotOperands { count: m * n, a: &all_a, b: &all_b, c: &c, scale_a: None, scale_b: None };
     for path in Path::available() {
         let found = of(path).multiply(&matrices, 1).unwrap();
         (0..m * n).try_for_each(|at| compare(&format!("{path:?}"), at, found.get(at)))?;
+        let found = of(path).dots(&dots);
+        (0..m * n).try_for_each(|at| compare(&format!("{path:?}, dot by dot,"), at, found.get(at)))?;
     }
     let evaluator = of(Path::Scalar);
     let mut sample = Sample::new(id, evaluator.flush());
-    (0..m * n).map(dot).for_each(|dot| sample.push(of_dot(&dot)));
+    each.iter().for_each(|dot| sample.push(of_dot(dot)));
     let mut side_by_side = vec![0; m * n];
     evaluator.visit(&sample, 0..m * n, |at, d| {
         side_by_side[at] = d;

@@ -99,6 +99,12 @@ impl Elements {
         &self.bytes
     }
 
+    /// Returns the storage bytes.
+    #[must_use]
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+
     /// The storage bytes, writable in place.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.bytes

@@ -3,7 +3,7 @@
 use mxprobe_api::{Elements, Format, GemmOperands, OperationId, Rounding, Subnormals};
 
 use super::{
-    drive::{Kernel, Source},
+    drive::{Kernel, OfProducts, Source},
     operand::{Operand, bits_of},
     simd::{self, Chain, Join, NARROW_PANEL, PackedA, PackedB, Piece, Vectorised, WIDE_PANEL, vectorised},
     tree::store_floats,
@@ -246,9 +246,30 @@ impl ChainPlan {
         (packed, special_rows)
     }
 
+    /// Reads the elements of B that are the `index`-th factors of a panel's columns.
     #[inline(always)]
-    fn pack_panel<const PANEL: usize>(&self, from: &Source<'_>, first: usize, steps: usize, into: &mut PackedB) -> u64 {
+    fn row_of_panel<const PANEL: usize>(&self, from: &Source<'_>, index: usize, first: usize, into: &mut [u32; PANEL]) {
         let GemmOperands { k, n, b, .. } = *from.matrices;
+        let step = self.order.len();
+        // Division takes as long as reading a row, and the first operation is often the only one.
+        let row = if index < step { self.order[index] } else { index / step * step + self.order[index % step] };
+        if row < k {
+            bits_of(b, from.row_of_b(row) + first, &mut into[..(n - first).min(PANEL)]);
+        } else {
+            into.fill(0);
+        }
+    }
+
+    /// Packs columns of B; `operand` reads them.
+    #[inline(always)]
+    fn pack_panel<const PANEL: usize>(
+        &self,
+        operand: Operand,
+        from: &Source<'_>,
+        (first, steps): (usize, usize),
+        into: &mut PackedB,
+    ) -> u64 {
+        into.panel = PANEL;
         let len = self.chain.len;
         let step = self.order.len();
         into.k = steps * step;
@@ -256,29 +277,19 @@ impl ChainPlan {
         into.values.resize(into.k * PANEL, 0.0);
         into.codes.resize(into.k * PANEL, 0);
         into.bases.resize(into.blocks * PANEL, 0);
-        let columns = (n - first).min(PANEL);
-        let mut special = [false; PANEL];
-        let mut bits = [[0u32; PANEL]; 32];
-        let operand = self.b;
+        let columns = (from.matrices.n - first).min(PANEL);
+        let mut special = [0u32; PANEL];
+        let (is_plain, own_factor) = (operand.is_plain(), operand.factor(operand.base));
+        let mut row = [0u32; PANEL];
         for block in 0..into.k / len {
             let mut base = [operand.base; PANEL];
-            let mut factor = [operand.factor(operand.base); PANEL];
-            let row_of = |index: usize| {
-                let at = block * len + index;
-                at / step * step + self.order[at % step]
-            };
+            let mut factor = [own_factor; PANEL];
             if operand.dynamic {
                 let mut most = [1i32; PANEL];
                 for index in 0..len {
-                    let mut row = [0; PANEL];
-                    if row_of(index) < k {
-                        bits_of(b, from.row_of_b(row_of(index)) + first, &mut row[..columns]);
-                    }
+                    self.row_of_panel(from, block * len + index, first, &mut row);
                     for column in 0..PANEL {
                         most[column] = most[column].max(operand.field(operand.split(row[column]).0));
-                    }
-                    if index < bits.len() {
-                        bits[index] = row;
                     }
                 }
                 for column in 0..PANEL {
@@ -287,20 +298,24 @@ impl ChainPlan {
                 }
             }
             for index in 0..len {
-                let mut row = [0; PANEL];
-                if operand.dynamic && index < bits.len() {
-                    row = bits[index];
-                } else if row_of(index) < k {
-                    bits_of(b, from.row_of_b(row_of(index)) + first, &mut row[..columns]);
-                }
+                self.row_of_panel(from, block * len + index, first, &mut row);
                 let at = (block * len + index) * PANEL;
                 let values = &mut into.values[at..at + PANEL];
                 let codes = &mut into.codes[at..at + PANEL];
-                for column in 0..PANEL {
-                    let (value, code, is_special) = operand.pack(row[column], base[column], factor[column]);
-                    values[column] = value;
-                    codes[column] = code;
-                    special[column] |= is_special;
+                if is_plain {
+                    for column in 0..PANEL {
+                        let (value, code, is_special) = operand.pack_plain(row[column], own_factor);
+                        values[column] = value;
+                        codes[column] = code;
+                        special[column] |= is_special;
+                    }
+                } else {
+                    for column in 0..PANEL {
+                        let (value, code, is_special) = operand.pack(row[column], base[column], factor[column]);
+                        values[column] = value;
+                        codes[column] = code;
+                        special[column] |= u32::from(is_special);
+                    }
                 }
             }
             if self.chain.wide {
@@ -311,13 +326,13 @@ impl ChainPlan {
                         let Some(bits) = from.scale_of_b(block * len / block_k, first + column) else { continue };
                         match scale_exponent(bits, bias) {
                             Some(exponent) => bases[column] += exponent,
-                            None => special[column] = true,
+                            None => special[column] = 1,
                         }
                     }
                 }
             }
         }
-        special.iter().enumerate().fold(0, |mask, (column, special)| mask | u64::from(*special) << column)
+        special.iter().enumerate().fold(0, |mask, (column, special)| mask | u64::from(*special != 0) << column)
     }
 }
 
@@ -353,7 +368,31 @@ impl<const PANEL: usize> Vectorised for PackPanel<'_, PANEL> {
 
     #[inline(always)]
     fn run(self) -> u64 {
-        self.plan.pack_panel::<PANEL>(self.from, self.first, self.steps, self.into)
+        self.plan.pack_panel::<PANEL>(self.plan.b, self.from, (self.first, self.steps), self.into)
+    }
+}
+
+/// The work of packing products of dots.
+struct PackProducts<'a, const PANEL: usize> {
+    plan: &'a ChainPlan,
+    factors: (&'a Source<'a>, &'a Source<'a>),
+    of_a: &'a mut PackedB,
+    into: &'a mut PackedB,
+}
+
+impl<const PANEL: usize> Vectorised for PackProducts<'_, PANEL> {
+    type Output = u64;
+
+    #[inline(always)]
+    fn run(self) -> u64 {
+        let Self { plan, factors: (a, b), of_a, into } = self;
+        let special =
+            plan.pack_panel::<PANEL>(plan.a, a, (0, 1), of_a) | plan.pack_panel::<PANEL>(plan.b, b, (0, 1), into);
+        into.values.iter_mut().zip(&of_a.values).for_each(|(value, of_a)| *value *= of_a);
+        // The sum of two codes is at most 254.
+        into.codes.iter_mut().zip(&of_a.codes).for_each(|(code, of_a)| *code += of_a);
+        into.bases.iter_mut().zip(&of_a.bases).for_each(|(base, of_a)| *base += of_a);
+        special
     }
 }
 
@@ -404,7 +443,6 @@ impl Kernel for ChainPlan {
     }
 
     fn pack_b(&self, from: &Source<'_>, first: usize, panel: usize, steps: usize, into: &mut PackedB) -> u64 {
-        into.panel = panel;
         match panel {
             WIDE_PANEL => vectorised(PackPanel::<'_, WIDE_PANEL> { plan: self, from, first, steps, into }),
             _ => vectorised(PackPanel::<'_, NARROW_PANEL> { plan: self, from, first, steps, into }),
@@ -425,5 +463,26 @@ impl Kernel for ChainPlan {
 
     fn run(&self, piece: Piece<'_, PackedA, PackedB, f32>) {
         simd::run_chain(&self.chain, piece);
+    }
+}
+
+impl OfProducts for ChainPlan {
+    fn ones(&self) -> Option<PackedA> {
+        let (k, blocks) = (self.order.len(), if self.chain.wide { self.chain.blocks } else { 0 });
+        let (values, codes, bases) = (vec![1.0; k], vec![0; k], vec![0; blocks]);
+        self.scale.is_none().then_some(PackedA { values, codes, bases, k, blocks })
+    }
+
+    fn pack_products(
+        &self,
+        factors: (&Source<'_>, &Source<'_>),
+        panel: usize,
+        of_a: &mut PackedB,
+        into: &mut PackedB,
+    ) -> u64 {
+        match panel {
+            WIDE_PANEL => vectorised(PackProducts::<'_, WIDE_PANEL> { plan: self, factors, of_a, into }),
+            _ => vectorised(PackProducts::<'_, NARROW_PANEL> { plan: self, factors, of_a, into }),
+        }
     }
 }

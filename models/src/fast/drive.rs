@@ -85,6 +85,23 @@ pub(super) trait Kernel: Sync {
     fn run(&self, piece: Piece<'_, Self::A, Self::B, Self::Accumulator>);
 }
 
+/// A kernel that multiplies exactly, so that products may take the place of B, and ones that of A. Its lanes then hold
+/// dots that share no operands.
+pub(super) trait OfProducts: Kernel {
+    /// A packed row of ones for one operation; `None` if the kernel needs both factors of this plan.
+    fn ones(&self) -> Option<Self::A>;
+
+    /// Packs one operation's products of these factors, each given as a matrix B whose columns are dots, in the
+    /// columns of a panel. Returns one bit for each column that the kernel cannot take. `of_a` is working memory.
+    fn pack_products(
+        &self,
+        factors: (&Source<'_>, &Source<'_>),
+        panel: usize,
+        of_a: &mut Self::B,
+        into: &mut Self::B,
+    ) -> u64;
+}
+
 /// The location of the operands of one tile.
 pub(super) struct Source<'a> {
     pub matrices: &'a GemmOperands<'a>,

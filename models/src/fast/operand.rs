@@ -145,6 +145,28 @@ impl Operand {
         (f32::from_bits(value.to_bits() | sign), if special { of_special } else { exponent })
     }
 
+    /// Whether [`Operand::pack_plain`] reads this format.
+    pub(super) fn is_plain(&self) -> bool {
+        !self.dynamic && !self.flush && self.unread_bits == 0 && self.nan == u32::MAX
+    }
+
+    /// As [`Operand::pack`], relative to the format's own base, for formats that [`Operand::is_plain`] names: in half the
+    /// instructions. The last word is not 0 for specials.
+    #[inline(always)]
+    pub(super) fn pack_plain(&self, bits: u32, factor: f32) -> (f32, u8, u32) {
+        let read = bits & ((1 << self.magnitude_bits) - 1);
+        let sign = bits >> self.magnitude_bits << 31;
+        let special = ones_if(read >= self.special);
+        let magnitude = read & !special;
+        // No exponent of such a format lies below the codes' depth.
+        let field = (magnitude >> self.fraction_bits).max(1);
+        let code = (field + (127 - self.bias - self.base).cast_unsigned()) & ones_if(magnitude != 0);
+        let raw = f32::from_bits(magnitude << (23 - self.fraction_bits) | sign);
+        // At most 127.
+        #[allow(clippy::cast_possible_truncation)]
+        (raw * factor, code as u8, special)
+    }
+
     /// The value relative to `2^base`, and its code.
     #[inline(always)]
     pub(super) fn pack(&self, bits: u32, base: i32, factor: f32) -> (f32, u8, bool) {
@@ -157,6 +179,12 @@ impl Operand {
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
         (raw * factor, code as u8, special)
     }
+}
+
+/// Returns a word whose bits are all set if `condition` holds, and 0 otherwise, which vectors compute without branches.
+#[inline(always)]
+fn ones_if(condition: bool) -> u32 {
+    if condition { u32::MAX } else { 0 }
 }
 
 /// Reads elements from `start` on as bits, as many as `into` holds.

@@ -36,9 +36,15 @@ fn dots_that_share_no_operands_have_the_bits_that_they_have_alone() {
     for (model, id) in distinct_operations() {
         let exact = Evaluator::with_path(model, &id, Path::Exact).unwrap();
         let k = id.shape.sizes().2;
-        // More than are computed at a time, and not a multiple of that.
-        let count = if k > 64 { 9 } else { 67 };
-        for inputs in [Inputs::Narrow, Inputs::Specials] {
+        // More than are computed at a time, and not a multiple of that; and fewer.
+        for (inputs, count) in [
+            (Inputs::Narrow, 67),
+            (Inputs::Specials, 85),
+            (Inputs::AnyFinite, 150),
+            (Inputs::AnyBits, 64),
+            (Inputs::NearOverflow, 3),
+        ] {
+            let count = if k > 64 { 9.min(count) } else { count };
             // A square has as many elements of A and of B as there are in so many dots.
             let Case { a, b, c, scales, .. } = Case::draw(&id, (count, count, k), inputs, &mut random);
             let scales = scales.as_ref().map(|(a, b)| (a, b));

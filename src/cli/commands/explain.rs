@@ -112,7 +112,7 @@ fn traces(arguments: &Explain) -> Result<Vec<TraceInWords>, Failure> {
     let id = &select::one_operation(op, &chosen.listed)?.id;
     let operation = &chosen.model.operations[id];
     let lines = dots_of(arguments)?;
-    let mut dots = Dots::new(operation);
+    let mut dots = Dots::new(operation.clone());
     for (number, line) in lines.lines().enumerate() {
         dots.read(line.as_bytes()).map_err(|error| error.on_line(number + 1, line.as_bytes(), operation))?;
     }
@@ -150,7 +150,7 @@ fn recipe_traces(arguments: &Explain, name: &str) -> Result<Vec<TraceInWords>, F
         operation.id.shape.k = u32::try_from(k).map_err(|_| Failure::usage(format!("{k} products are too many")))?;
         let program = chosen.program_of_element(&id, k)?;
         operation.id.c = program.c_format();
-        let mut dots = Dots::new(&operation);
+        let mut dots = Dots::new(operation.clone());
         dots.read(line.as_bytes()).map_err(|error| error.on_line(number + 1, line.as_bytes(), &operation))?;
         if let Some(rounded) = dots.rounded.take() {
             output::note(format!("note: {rounded}"));

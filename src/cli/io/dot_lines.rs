@@ -1,6 +1,6 @@
 //! Dots as JSON lines: one dot per line, with elements as full-width hexadecimal or as values.
 
-use std::ops::Range;
+use std::{ops::Range, sync::Arc};
 
 use mxprobe_api::{Format, Operation};
 use mxprobe_dots::read_plain;
@@ -102,8 +102,8 @@ pub(in crate::cli) fn example(operation: &Operation) -> String {
 }
 
 /// Dots of one operation, as bits.
-pub(in crate::cli) struct Dots<'a> {
-    pub(in crate::cli) operation: &'a Operation,
+pub(in crate::cli) struct Dots {
+    pub(in crate::cli) operation: Arc<Operation>,
     pub(in crate::cli) count: usize,
     pub(in crate::cli) a: Vec<u64>,
     pub(in crate::cli) b: Vec<u64>,
@@ -114,10 +114,17 @@ pub(in crate::cli) struct Dots<'a> {
     pub(in crate::cli) rounded: Option<String>,
 }
 
-impl<'a> Dots<'a> {
-    pub(in crate::cli) fn new(operation: &'a Operation) -> Self {
+impl Dots {
+    pub(in crate::cli) fn new(operation: impl Into<Arc<Operation>>) -> Self {
         let (a, b, c) = (Vec::new(), Vec::new(), Vec::new());
+        let operation = operation.into();
         Self { operation, count: 0, a, b, c, scale_a: Vec::new(), scale_b: Vec::new(), rounded: None }
+    }
+
+    /// Removes all dots and keeps their allocations.
+    pub(in crate::cli) fn clear(&mut self) {
+        self.cut([0; 5]);
+        (self.count, self.rounded) = (0, None);
     }
 
     /// Reads the line at the start of a text, and returns the text after it, if there is a line end. Errors are with the
@@ -296,7 +303,7 @@ mod tests {
     };
 
     fn read(text: &[u8], operation: &Operation) {
-        let mut dots = Dots::new(operation);
+        let mut dots = Dots::new(operation.clone());
         for line in text.split(|&byte| byte == b'\n') {
             let read = dots.read(line);
             let k = operation.id.shape.sizes().2;
@@ -320,7 +327,7 @@ mod tests {
                 format!("{{\"a\":[],\"b\":[],\"c\":{sum}}}"),
             ];
             for line in &plain {
-                let (mut quick, mut slow) = (Dots::new(operation), Dots::new(operation));
+                let (mut quick, mut slow) = (Dots::new(operation.clone()), Dots::new(operation.clone()));
                 assert!(quick.read_plain(line.as_bytes()).is_some_and(<[u8]>::is_empty), "{line}");
                 let k = operation.id.shape.sizes().2;
                 slow.append(&Line::read(line.as_bytes()).ok().expect("a line"), k).ok().expect("a dot");
@@ -334,7 +341,10 @@ mod tests {
                 format!("{{\"a\":[1.5],\"b\":[{two}],\"c\":{sum}}}"),
                 format!("{{\"a\":[{}],\"b\":[{two}],\"c\":{sum}}}", hex(a + 1, 1)),
             ] {
-                assert!(!Dots::new(operation).read_plain(other.as_bytes()).is_some_and(<[u8]>::is_empty), "{other}");
+                assert!(
+                    !Dots::new(operation.clone()).read_plain(other.as_bytes()).is_some_and(<[u8]>::is_empty),
+                    "{other}"
+                );
             }
         }
     }

@@ -8,7 +8,7 @@ use std::{
 
 use crate::gemm::{Matrix, Rounded, Scaling, Split, words};
 use mxprobe_api::{Elements, Format, Rounding};
-use npyz::{DType, Endianness, NpyHeader, Order, TypeChar, WriterBuilder};
+use npyz::{AutoSerialize, DType, Endianness, NpyHeader, Order, TypeChar, WriterBuilder};
 
 use crate::cli::failure::Failure;
 
@@ -19,33 +19,74 @@ pub(crate) fn read(path: &Path, format: Format, is_column: bool) -> Result<Matri
     Array::open(path, format)?.matrix(is_column)
 }
 
-/// The rows of an array as elements of a format.
-pub(crate) struct Rows {
-    /// The elements, row after row.
-    pub(crate) elements: Elements,
+/// The rows of an array, to be read as elements of a format, some at a time.
+pub(crate) struct Rows<'a> {
     /// The number of rows, and the length of each.
     pub(crate) rows: usize,
     pub(crate) columns: usize,
     /// The number of values that were rounded to the format, to nearest even.
     pub(crate) rounded: usize,
+    format: Format,
+    from: Stored<'a>,
 }
 
-/// Reads an array whose first dimension counts rows, of one dimension or of two: one element or several in each row.
-/// Elements that are bits, or values of exactly this format, are taken as they are; other values are rounded.
-pub(crate) fn read_rows(path: &Path, format: Format, dimensions: usize) -> Result<Rows, Failure> {
-    let array = Array::open(path, format)?;
-    if array.shape.len() != dimensions {
-        let needed = if dimensions == 1 { "1 dimension is needed: n" } else { "2 dimensions are needed: n×k" };
-        return Err(array.refuse(&format!("shape {}, but {needed}", array.shown())));
+/// Where elements come from.
+enum Stored<'a> {
+    /// A file of the elements' bits, of which so many elements were read.
+    File(Array<'a>, usize),
+    /// Values that were rounded, of which so many rows were read.
+    Rounded(Elements, usize),
+}
+
+impl<'a> Rows<'a> {
+    /// Opens an array whose first dimension counts rows, of one dimension or of two: one element or several in each row.
+    /// Elements that are bits, or values of exactly this format, are taken as they are; other values are rounded.
+    pub(crate) fn open(path: &'a Path, format: Format, dimensions: usize) -> Result<Self, Failure> {
+        let array = Array::open(path, format)?;
+        if array.shape.len() != dimensions {
+            let needed = if dimensions == 1 { "1 dimension is needed: n" } else { "2 dimensions are needed: n×k" };
+            return Err(array.refuse(&format!("shape {}, but {needed}", array.shown())));
+        }
+        array.count()?;
+        let (rows, columns) = (array.shape[0], array.shape.get(1).copied().unwrap_or(1));
+        if !array.is_fortran() && matches!(array.kind, Kind::Bits(stored) if stored == format) {
+            return Ok(Self { rows, columns, rounded: 0, format, from: Stored::File(array, 0) });
+        }
+        let matrix = array.matrix(true)?;
+        let split = Split { words: 1, rounding: Rounding::NearestEven, scaling: Scaling::None, lift_bits: 0 };
+        let Rounded { mut words, inexact, .. } = words(&matrix, format, &split, true);
+        Ok(Self { rows, columns, rounded: inexact[0], format, from: Stored::Rounded(words.swap_remove(0), 0) })
     }
-    let (rows, columns) = (array.shape[0], array.shape.get(1).copied().unwrap_or(1));
-    if !array.is_fortran() && matches!(array.kind, Kind::Bits(stored) if stored == format) {
-        return Ok(Rows { elements: array.elements(format)?, rows, columns, rounded: 0 });
+
+    /// Reads the next rows, of `k` elements each: shorter ones are padded with +0. What `into` held is lost.
+    pub(crate) fn read(&mut self, rows: usize, k: usize, into: &mut Elements) -> Result<(), Failure> {
+        let size = self.format.storage_bytes();
+        let mut bytes = std::mem::replace(into, Elements::zeros(self.format, 0)).into_bytes();
+        let is_padded = self.columns < k;
+        bytes.resize(rows * self.columns * size, 0);
+        match &mut self.from {
+            Stored::File(array, read) => array.elements(&mut bytes, read)?,
+            Stored::Rounded(elements, read) => {
+                let of_row = self.columns * size;
+                bytes.copy_from_slice(&elements.bytes()[*read * of_row..][..rows * of_row]);
+                *read += rows;
+            }
+        }
+        if is_padded {
+            let mut padded = vec![0; rows * k * size];
+            let found = bytes.chunks_exact((self.columns * size).max(1));
+            found
+                .zip(padded.chunks_exact_mut(k * size))
+                .for_each(|(row, place)| place[..row.len()].copy_from_slice(row));
+            bytes = padded;
+        }
+        *into = match (Elements::from_bytes(self.format, bytes), &self.from) {
+            (Ok(elements), _) => elements,
+            (Err(error), Stored::File(array, _)) => return Err(array.refuse(&error)),
+            (Err(error), Stored::Rounded(..)) => return Err(Failure::usage(error.to_string())),
+        };
+        Ok(())
     }
-    let matrix = array.matrix(true)?;
-    let split = Split { words: 1, rounding: Rounding::NearestEven, scaling: Scaling::None, lift_bits: 0 };
-    let Rounded { mut words, inexact, .. } = words(&matrix, format, &split, true);
-    Ok(Rows { elements: words.swap_remove(0), rows, columns, rounded: inexact[0] })
 }
 
 /// An open file whose header was read.
@@ -136,20 +177,25 @@ impl<'a> Array<'a> {
         Matrix::new(rows, columns, values).map_err(|error| self.refuse(&error))
     }
 
-    /// Reads elements that are stored as the bits of a format, in their order in the file.
-    fn elements(mut self, format: Format) -> Result<Elements, Failure> {
-        let count = self.count()?;
-        let length = count * self.size;
-        let mut bytes = Vec::with_capacity(length.min(CAPACITY));
-        let read = (&mut self.file).take(length as u64).read_to_end(&mut bytes);
-        read.map_err(|error| self.refuse(&error))?;
-        if bytes.len() < length {
-            return Err(self.refuse(&format!("it ends before element {count}: {} were read", bytes.len() / self.size)));
+    /// Reads the bits of the next elements, in their order in the file, after those that are `read`.
+    fn elements(&mut self, into: &mut [u8], read: &mut usize) -> Result<(), Failure> {
+        let mut length = 0;
+        while length < into.len() {
+            match self.file.read(&mut into[length..]) {
+                Ok(0) => {
+                    let (count, found) = (self.count()?, *read + length / self.size);
+                    return Err(self.refuse(&format!("it ends before element {count}: {found} were read")));
+                }
+                Ok(more) => length += more,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(self.refuse(&error)),
+            }
         }
+        *read += length / self.size;
         if self.is_swapped {
-            bytes.chunks_exact_mut(self.size).for_each(<[u8]>::reverse);
+            into.chunks_exact_mut(self.size).for_each(<[u8]>::reverse);
         }
-        Elements::from_bytes(format, bytes).map_err(|error| self.refuse(&error))
+        Ok(())
     }
 }
 
@@ -239,40 +285,54 @@ const CAPACITY: usize = 1 << 24;
 /// Returns the bytes of a NumPy file that holds the matrix D: as values of the narrowest type that holds its format, or
 /// as its bits.
 pub(crate) fn write(d: &Elements, rows: usize, columns: usize, as_bits: bool) -> Vec<u8> {
-    write_shaped(d, &[rows as u64, columns as u64], as_bits)
+    let mut written = Written::new(d.format(), &[rows as u64, columns as u64], as_bits);
+    written.extend(d);
+    written.bytes
 }
 
-/// Like [`write`], for an array of any shape.
-pub(crate) fn write_shaped(d: &Elements, shape: &[u64], as_bits: bool) -> Vec<u8> {
-    let format = d.format();
-    let mut bytes = Vec::new();
-    macro_rules! written {
-        ($type:ty, $of:expr) => {{
-            let mut writer = npyz::WriteOptions::<$type>::new()
-                .default_dtype()
-                .shape(shape)
-                .writer(&mut bytes)
-                .begin_nd()
-                .expect("a vector takes every byte");
-            writer.extend(d.iter().map($of)).expect("a vector takes every byte");
-            writer.finish().expect("every element was written");
-        }};
+/// A NumPy file that is made some elements at a time.
+pub(crate) struct Written {
+    pub(crate) bytes: Vec<u8>,
+    /// Whether elements are stored as f32, because no type of NumPy's is their format.
+    widens: bool,
+}
+
+impl Written {
+    /// Begins an array of any shape: of values of the narrowest type that holds the format, or of its bits.
+    pub(crate) fn new(format: Format, shape: &[u64], as_bits: bool) -> Self {
+        let own = match (as_bits, format.storage_bytes()) {
+            (true, 1) => header::<u8>(shape),
+            (true, 2) => header::<u16>(shape),
+            (true, 4) => header::<u32>(shape),
+            (true, _) => header::<u64>(shape),
+            (false, _) => match format {
+                Format::S32 => header::<i32>(shape),
+                Format::U32 => header::<u32>(shape),
+                Format::F64 => header::<f64>(shape),
+                Format::F32 => header::<f32>(shape),
+                Format::F16 => header::<npyz::half::f16>(shape),
+                // The values of every other format are exact in f32.
+                _ => return Self { bytes: header::<f32>(shape), widens: true },
+            },
+        };
+        Self { bytes: own, widens: false }
     }
-    #[expect(clippy::cast_possible_truncation, clippy::cast_possible_wrap, reason = "bits of the format's own width")]
-    match (as_bits, format.storage_bytes()) {
-        (true, 1) => written!(u8, |bits| bits as u8),
-        (true, 2) => written!(u16, |bits| bits as u16),
-        (true, 4) => written!(u32, |bits| bits as u32),
-        (true, _) => written!(u64, |bits| bits),
-        (false, _) if format == Format::S32 => written!(i32, |bits| bits as u32 as i32),
-        (false, _) if format == Format::U32 => written!(u32, |bits| bits as u32),
-        (false, _) if format == Format::F64 => written!(f64, f64::from_bits),
-        (false, _) if format == Format::F32 => written!(f32, |bits| f32::from_bits(bits as u32)),
-        (false, _) if format == Format::F16 => {
-            written!(npyz::half::f16, |bits| npyz::half::f16::from_bits(bits as u16))
+
+    /// Appends elements.
+    pub(crate) fn extend(&mut self, d: &Elements) {
+        if self.widens {
+            let format = d.format();
+            self.bytes.extend(d.iter().flat_map(|bits| (format.to_f64(bits) as f32).to_le_bytes()));
+        } else {
+            self.bytes.extend_from_slice(d.bytes());
         }
-        // The values of every other format are exact in f32.
-        (false, _) => written!(f32, |bits| format.to_f64(bits) as f32),
     }
+}
+
+/// Returns the bytes before an array's first element.
+fn header<T: AutoSerialize>(shape: &[u64]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    // Elements are stored as they are, instead of one by one: the writer is dropped without any.
+    drop(npyz::WriteOptions::<T>::new().default_dtype().shape(shape).writer(&mut bytes).begin_nd());
     bytes
 }

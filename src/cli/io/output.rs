@@ -55,7 +55,7 @@ pub(crate) fn replace(path: &Path, text: &str) -> Result<(), Failure> {
 
 /// Checks that a file can be written, so that the error appears before the work rather than after it.
 pub(crate) fn can_write(path: &Path) -> Result<(), Failure> {
-    if path.is_dir() || path.as_os_str().to_string_lossy().ends_with('/') {
+    if is_folder(path) {
         return Err(unwritable(path, &"it is a directory"));
     }
     if fs::metadata(path).is_ok_and(|existing| !existing.is_file()) {
@@ -88,6 +88,10 @@ pub(crate) fn is_for_json(path: &Path) -> Result<(), Failure> {
     }
 }
 
+fn is_folder(path: &Path) -> bool {
+    path.is_dir() || path.as_os_str().to_string_lossy().ends_with('/')
+}
+
 fn folder(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
@@ -97,25 +101,67 @@ fn unwritable(path: &Path, why: &dyn Display) -> Failure {
         .help("choose a file that you may write; `--out` also takes an existing directory")
 }
 
-/// Like [`replace`], with bytes. If the path is a link, its target is replaced; an existing file keeps its permissions.
+/// Like [`replace`], with bytes.
 pub(crate) fn replace_bytes(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    let write = || -> io::Result<()> {
-        let there = fs::metadata(path).ok();
-        if there.as_ref().is_some_and(|existing| !existing.is_file()) {
-            return fs::write(path, bytes); // a pipe or /dev/null: there is nothing to rename over
+    let mut replacement = Replacement::begin(path)?;
+    replacement.write(bytes)?;
+    replacement.finish()
+}
+
+/// A file that takes the place of another one once it is complete. If the path is a link, its target is replaced; an
+/// existing file keeps its permissions. An incomplete one is removed.
+pub(crate) struct Replacement<'a> {
+    path: &'a Path,
+    file: Unfinished,
+}
+
+/// A file that is being written.
+enum Unfinished {
+    /// Under another name, with the one that it gets.
+    Temporary(tempfile::NamedTempFile, PathBuf),
+    /// A pipe or a device: there is nothing to rename over.
+    Direct(fs::File),
+}
+
+impl<'a> Replacement<'a> {
+    /// Begins a file, so that an error appears before the work.
+    pub(crate) fn begin(path: &'a Path) -> Result<Self, Failure> {
+        if is_folder(path) {
+            return Err(unwritable(path, &"it is a directory"));
         }
-        let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        let mut builder = tempfile::Builder::new();
-        ordinary(builder.prefix(".mxprobe-"));
-        let mut file = builder.tempfile_in(folder(&real))?;
-        file.write_all(bytes)?;
-        if let Some(existing) = there {
-            file.as_file().set_permissions(existing.permissions())?;
-        }
-        file.persist(&real).map_err(|error| error.error)?;
-        Ok(())
-    };
-    write().map_err(|error| unwritable(path, &without_path(&error)))
+        let begin = || -> io::Result<Unfinished> {
+            if fs::metadata(path).is_ok_and(|existing| !existing.is_file()) {
+                return fs::File::create(path).map(Unfinished::Direct);
+            }
+            let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+            let mut builder = tempfile::Builder::new();
+            ordinary(builder.prefix(".mxprobe-"));
+            Ok(Unfinished::Temporary(builder.tempfile_in(folder(&real))?, real))
+        };
+        let file = begin().map_err(|error| unwritable(path, &without_path(&error)))?;
+        Ok(Self { path, file })
+    }
+
+    /// Appends bytes.
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        let written = match &mut self.file {
+            Unfinished::Temporary(file, _) => file.write_all(bytes),
+            Unfinished::Direct(file) => file.write_all(bytes),
+        };
+        written.map_err(|error| unwritable(self.path, &without_path(&error)))
+    }
+
+    /// Gives the file its name.
+    pub(crate) fn finish(self) -> Result<(), Failure> {
+        let Unfinished::Temporary(file, real) = self.file else { return Ok(()) };
+        let finish = || -> io::Result<()> {
+            if let Ok(existing) = fs::metadata(&real) {
+                file.as_file().set_permissions(existing.permissions())?;
+            }
+            file.persist(&real).map(drop).map_err(|error| error.error)
+        };
+        finish().map_err(|error| unwritable(self.path, &without_path(&error)))
+    }
 }
 
 /// Returns the message of an error without the name of the temporary file, which the user never asked for.

@@ -246,9 +246,13 @@ pub(in crate::identify) fn specials(subject: &Subject<'_>, groups: &[Vec<usize>]
     (0..count).filter_map(|_| dot(&mut random)).collect()
 }
 
+/// Exponents of a c of moderate size.
+const MODERATE: (i32, i32) = (-12, 12);
+
 /// Makes at most `count` dots of two terms that cancel, the largest ones as often as any others, and of the smallest
-/// products and zeros, of either sign, everywhere else. Sums over the whole range of exponents show what an addition
-/// loses of a result that another one left far below it.
+/// products and zeros, of either sign, everywhere else; c is a power of two of moderate size in one of five. Sums over
+/// the whole range of exponents show what an addition loses of a result that another one left far below it, and whether
+/// c is added to that result or to what was lost.
 pub(in crate::identify) fn whole_range(
     subject: &Subject<'_>,
     groups: &[Vec<usize>],
@@ -270,12 +274,17 @@ pub(in crate::identify) fn whole_range(
             };
             (dot.a[at], dot.b[at]) = (signed(random, id.a, of_a), signed(random, id.b, of_b));
         }
-        dot.c = match random.below(4) {
+        dot.c = match random.below(5) {
             0 => signed(random, id.c, smallest(id.c)),
             1 => signed(random, id.c, 0),
             2 => {
                 let shift = random.below(id.c.fraction_bits().max(1) as usize);
                 signed(random, id.c, smallest(id.c) << shift)
+            }
+            3 => {
+                let one = if random.flip() { 1 } else { -1 };
+                let exponent = random.between(MODERATE.0, MODERATE.1);
+                subject.c_bits(Number::new(one, exponent)).unwrap_or(0)
             }
             _ => 0,
         };
@@ -351,6 +360,9 @@ mod tests {
             let others = (0..16).filter(|k| !large.contains(k));
             assert!(others.clone().all(|k| [0.0, (-48f64).exp2()].contains(&product(dot, k).abs())), "{dot:?}");
         }
+        let is_moderate = |dot: &&Dot| (0.0002..5000.0).contains(&id.c.to_f64(dot.c).abs());
+        let count = dots.iter().filter(is_moderate).count();
+        assert!(count > 60 && count < dots.len() / 3, "{count}");
         let of_the_largest = |dot: &&Dot| (0..16).any(|k| product(dot, k) > 65_504.0 * 65_503.0);
         let count = dots.iter().filter(of_the_largest).count();
         assert!(count > 100 && count < dots.len() - 100, "{count}");

@@ -4,7 +4,7 @@ use mxprobe_api::{Elements, Format};
 
 use super::{GridWidth, GridsPlan};
 use crate::fast::{
-    drive::{Kernel, Source},
+    drive::{Kernel, OfProducts, Source},
     operand::{ABSENT, INFINITE, NAN, Operand, bits_of},
     simd::{self, Factors, Piece, Vectorised, WIDE_PANEL, vectorised},
     unpack::{self, Reader, SPECIAL},
@@ -74,8 +74,16 @@ impl GridsPlan {
         packed
     }
 
+    /// Packs columns of B; `operand` reads them.
     #[inline(always)]
-    fn pack_panel(&self, from: &Source<'_>, first: usize, panel: usize, steps: usize, into: &mut Factors) {
+    fn pack_panel(
+        &self,
+        operand: Operand,
+        from: &Source<'_>,
+        (first, panel): (usize, usize),
+        steps: usize,
+        into: &mut Factors,
+    ) {
         let (k, n) = (from.matrices.k, from.matrices.n);
         let columns = panel.min(n - first);
         into.clear();
@@ -93,7 +101,7 @@ impl GridsPlan {
             let significands = &mut into.significands[row * panel..][..panel];
             let exponents = &mut into.exponents[row * panel..][..panel];
             for ((bits, significand), exponent) in bits.iter().zip(significands).zip(exponents) {
-                (*significand, *exponent) = self.parts(self.b, *bits);
+                (*significand, *exponent) = self.parts(operand, *bits);
             }
         }
         for step in 0..steps {
@@ -131,15 +139,43 @@ impl Vectorised for PackRows<'_> {
     }
 }
 
-/// The work of packing a panel of B.
-struct PackPanel<'a>(&'a GridsPlan, &'a Source<'a>, usize, usize, usize, &'a mut Factors);
+/// The work of packing a panel of B: its first column and its width, and the number of operations.
+struct PackPanel<'a>(&'a GridsPlan, &'a Source<'a>, (usize, usize), usize, &'a mut Factors);
 
 impl Vectorised for PackPanel<'_> {
     type Output = ();
 
     #[inline(always)]
     fn run(self) {
-        self.0.pack_panel(self.1, self.2, self.3, self.4, self.5);
+        self.0.pack_panel(self.0.b, self.1, self.2, self.3, self.4);
+    }
+}
+
+/// The work of packing products of dots.
+struct PackProducts<'a> {
+    plan: &'a GridsPlan,
+    factors: (&'a Source<'a>, &'a Source<'a>),
+    panel: usize,
+    of_a: &'a mut Factors,
+    into: &'a mut Factors,
+}
+
+impl Vectorised for PackProducts<'_> {
+    type Output = u64;
+
+    #[inline(always)]
+    fn run(self) -> u64 {
+        let Self { plan, factors: (a, b), panel, of_a, into } = self;
+        plan.pack_panel(plan.a, a, (0, panel), 1, of_a);
+        plan.pack_panel(plan.b, b, (0, panel), 1, into);
+        into.significands.iter_mut().zip(&of_a.significands).for_each(|(product, of_a)| *product *= of_a);
+        into.exponents.iter_mut().zip(&of_a.exponents).for_each(|(exponent, of_a)| *exponent += of_a);
+        if !plan.nodes.iter().any(|node| node.quiet_operands) {
+            return 0;
+        }
+        // A product does not show which NaN it is of.
+        let is_nan = |column: usize| into.exponents[column..].iter().step_by(panel).any(|exponent| *exponent > NAN / 2);
+        (0..panel).fold(0, |special, column| special | u64::from(is_nan(column)) << column)
     }
 }
 
@@ -153,7 +189,7 @@ impl Kernel for GridsPlan {
     }
 
     fn pack_b(&self, from: &Source<'_>, first: usize, panel: usize, steps: usize, into: &mut Factors) -> u64 {
-        vectorised(PackPanel(self, from, first, panel, steps, into));
+        vectorised(PackPanel(self, from, (first, panel), steps, into));
         0
     }
 
@@ -194,5 +230,23 @@ impl Kernel for GridsPlan {
 
     fn run(&self, piece: Piece<'_, Factors, Factors, f32>) {
         simd::run_grids(&self.nodes, &self.context, piece);
+    }
+}
+
+impl OfProducts for GridsPlan {
+    fn ones(&self) -> Option<Factors> {
+        let k = self.context.len;
+        let is_plain = self.scale.is_none() && self.context.masks == 0;
+        is_plain.then(|| Factors { significands: vec![1.0; k], exponents: vec![0; k], k, ..Factors::default() })
+    }
+
+    fn pack_products(
+        &self,
+        factors: (&Source<'_>, &Source<'_>),
+        panel: usize,
+        of_a: &mut Factors,
+        into: &mut Factors,
+    ) -> u64 {
+        vectorised(PackProducts { plan: self, factors, panel, of_a, into })
     }
 }

@@ -13,12 +13,14 @@ mod grids;
 mod halves;
 mod integer;
 mod lanes;
+mod square;
 mod sums;
 mod tree;
 mod widest;
 
 pub(crate) use chain::{Chain, Join};
 pub(super) use grids::{Factors, LEAST_UNIT_OF_VALUES, run_grids};
+pub(super) use square::eight_by_eight_pairs;
 pub(crate) use widest::on_avx512;
 pub(super) use widest::on_vectors;
 pub use widest::{Vectorised, vectorised};

@@ -104,7 +104,7 @@ pub(super) fn distinguish(chosen: Vec<Chosen>, arguments: &Distinguish, screen: 
 /// Parses the dot given on the command line.
 fn given_dot(text: &str, question: &Question<'_>) -> Result<Dot, Failure> {
     let operation = Operation::new(question.of_dots.clone(), "thread");
-    let mut dots = Dots::new(&operation);
+    let mut dots = Dots::new(operation.clone());
     dots.read(text.as_bytes()).map_err(|error| error.on_line(1, text.as_bytes(), &operation))?;
     if let Some(rounded) = dots.rounded.take() {
         output::note(format!("note: {rounded}"));

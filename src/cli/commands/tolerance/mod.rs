@@ -147,7 +147,7 @@ fn dots(bounds: &Bounds, operation: &Operation, path: &Path) -> Result<Vec<(Plac
     let wrong = |error: std::io::Error| Failure::usage(format!("`{}`: {error}", path.display()));
     let input: Box<dyn Read> =
         if path.as_os_str() == "-" { Box::new(std::io::stdin()) } else { Box::new(File::open(path).map_err(wrong)?) };
-    let mut dots = Dots::new(operation);
+    let mut dots = Dots::new(operation.clone());
     for (number, line) in BufReader::new(input).split(b'\n').enumerate() {
         let line = line.map_err(wrong)?;
         dots.read(&line).map_err(|wrong| wrong.on_line(number + 1, &line, operation))?;
