@@ -51,6 +51,7 @@ impl Evaluator {
         let mut rest = Rest { evaluator: self, operands, first: dots.start, sample, places: Vec::new() };
         let done = match self.kernels() {
             Kernels::Chain(kernel) => in_lanes(kernel, dots.clone(), into, &mut rest),
+            Kernels::Tree(kernel) => in_lanes(kernel, dots.clone(), into, &mut rest),
             Kernels::Grids(kernel) => in_lanes(&**kernel, dots.clone(), into, &mut rest),
             _ => 0,
         };

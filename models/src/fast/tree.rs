@@ -3,7 +3,7 @@
 use mxprobe_api::{Elements, Format, OperationId, Overflow, Rounding, Subnormals};
 
 use super::{
-    drive::{Kernel, Source},
+    drive::{Kernel, OfProducts, Source},
     operand::{Operand, bits_of},
     path::Path,
     simd::{self, Packed, Piece, WIDE_PANEL},
@@ -26,6 +26,8 @@ pub(super) struct TreePlan {
     d: Format,
     /// How subnormal c are flushed.
     flush_c: Flush,
+    /// Whether every product of finite factors is an f32.
+    exact_products: bool,
     /// The NaN of each step, if it computes NaN and infinities itself, which takes longer; otherwise empty.
     nans: Vec<Nan>,
 }
@@ -200,7 +202,7 @@ impl TreePlan {
         if flush_c != Flush::None && id.c != Format::F32 {
             return None;
         }
-        Some(Self { steps, len: id.shape.sizes().2, a, b, c, d: id.d, flush_c, nans: Vec::new() })
+        Some(Self { steps, len: id.shape.sizes().2, a, b, c, d: id.d, flush_c, exact_products, nans: Vec::new() })
     }
 
     /// The same plan, computing NaN and infinities too; `None` if some node may return another NaN than those that it
@@ -263,6 +265,27 @@ impl Kernel for TreePlan {
 
     fn run(&self, piece: Piece<'_, Packed<f32>, Packed<f32>, f32>) {
         simd::run_tree(&self.steps, self.len, self.flush_c, &self.nans, piece);
+    }
+}
+
+impl OfProducts for TreePlan {
+    fn ones(&self) -> Option<Packed<f32>> {
+        let is_plain = self.exact_products && !self.has_specials();
+        is_plain.then(|| Packed { values: vec![1.0; self.len], k: self.len, panel: 0 })
+    }
+
+    fn pack_products(
+        &self,
+        (a, b): (&Source<'_>, &Source<'_>),
+        panel: usize,
+        of_a: &mut Packed<f32>,
+        into: &mut Packed<f32>,
+    ) -> u64 {
+        pack_panel(a, 0, panel, self.len, of_a, |bits| self.a.value(bits));
+        pack_panel(b, 0, panel, self.len, into, |bits| self.b.value(bits));
+        into.values.iter_mut().zip(&of_a.values).for_each(|(product, of_a)| *product *= of_a);
+        // A NaN or an infinity shows in the result.
+        0
     }
 }
 
