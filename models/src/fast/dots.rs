@@ -17,7 +17,7 @@ use crate::gemm::threads;
 /// Dots that are computed together, so that they stay in the first-level cache.
 const AT_ONCE: usize = WIDE_PANEL;
 
-/// A kernel that has left more than half of this many dots gets no others.
+/// A kernel that has left more than half of this many dots or more gets no others.
 const TRIED: usize = 8 * AT_ONCE;
 
 /// Starting a thread costs as much as a thousand dots.

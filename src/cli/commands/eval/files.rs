@@ -7,8 +7,9 @@ use mxprobe_api::{Elements, Operation, OperationId};
 use super::opened::Opened;
 use crate::cli::{
     arguments::Screen,
-    failure::{Failure, Outcome},
+    failure::{Failure, INTERRUPTED, Outcome},
     io::{
+        interrupt::Interrupt,
         npy,
         output::{self, Replacement},
         progress::Progress,
@@ -97,7 +98,13 @@ impl<'a> Arrays<'a> {
 const DOTS_AT_ONCE: usize = 1 << 16;
 
 /// Computes the dots of files.
-pub(super) fn answer(opened: &Opened, files: &Files, screen: Screen, mut progress: Progress) -> Outcome {
+pub(super) fn answer(
+    opened: &Opened,
+    files: &Files,
+    screen: Screen,
+    interrupt: &Interrupt,
+    mut progress: Progress,
+) -> Outcome {
     let mut arrays = Arrays::open(files, &opened.operation, screen)?;
     // Fail before the computation, not after it.
     let mut out = Replacement::begin(files.out)?;
@@ -108,7 +115,7 @@ pub(super) fn answer(opened: &Opened, files: &Files, screen: Screen, mut progres
     let (read, parts) = mpsc::sync_channel(1);
     let (back, used) = mpsc::channel();
     let (computed, results) = mpsc::sync_channel(1);
-    let out = thread::scope(|scope| {
+    let out: Option<Replacement> = thread::scope(|scope| {
         scope.spawn(move || {
             for first in (0..all).step_by(DOTS_AT_ONCE) {
                 let mut part = used.try_recv().unwrap_or_else(|_| Part::of(id));
@@ -131,6 +138,9 @@ pub(super) fn answer(opened: &Opened, files: &Files, screen: Screen, mut progres
         let mut done = 0;
         for part in parts {
             let part = part?;
+            if interrupt.is_set() {
+                return Ok(None);
+            }
             done += part.c.len();
             // If it cannot be written, the reason comes at the end.
             if computed.send(opened.compute_elements(&part.a, &part.b, &part.c)?).is_err() {
@@ -141,9 +151,10 @@ pub(super) fn answer(opened: &Opened, files: &Files, screen: Screen, mut progres
             drop(back.send(part));
         }
         drop(computed);
-        written.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        written.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)).map(Some)
     })?;
     drop(progress);
+    let Some(out) = out else { return Ok(INTERRUPTED) };
     out.finish()?;
     output::print(b"")
 }

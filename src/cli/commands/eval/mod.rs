@@ -31,12 +31,15 @@ pub(crate) fn eval(arguments: &Eval, screen: Screen) -> Outcome {
         return Err(failure.help("`eval` computes on one device: name one of them"));
     };
     let id = &select::one_operation(&arguments.op, &target.listed)?.id;
-    let limits = Limits::new(arguments.reach.timeout, None, Interrupt::default());
+    // An interrupted file is removed; interrupted lines end the process.
+    let interrupt = if arguments.out.is_some() { Interrupt::listen() } else { Interrupt::default() };
+    let limits = Limits::new(arguments.reach.timeout, None, interrupt.clone());
     let isolation = Isolation { wanted: isolate, forward_stderr: false };
     let opened = Opened::new(target, id, reach(target, isolation, &limits))?;
     if let (Some(a), Some(b), Some(out)) = (&arguments.a, &arguments.b, &arguments.out) {
         let files = Files { a, b, c: arguments.c.as_deref(), out, as_bits: arguments.bits };
-        return files::answer(&opened, &files, screen, Progress::of_one(screen, format!("{} {id}", target.selector)));
+        let progress = Progress::of_one(screen, format!("{} {id}", target.selector));
+        return files::answer(&opened, &files, screen, &interrupt, progress);
     }
     lines::answer(&opened, screen, &target.selector)
 }
