@@ -11,7 +11,7 @@ use std::{
 use mxprobe::report::{GrowthReport, IdentificationReport, VerificationReport};
 use serde::de::DeserializeOwned;
 
-use super::{Said, mxprobe, say};
+use super::{Said, gemm::npy, mxprobe, say};
 
 /// Much longer than anything here takes on a loaded machine.
 const LIMIT: Duration = Duration::from_secs(600);
@@ -38,9 +38,14 @@ fn read<T: DeserializeOwned>(path: &str) -> T {
 
 /// Starts a command, waits until this file exists, and sends Ctrl-C after a delay. Returns whether it came in time.
 fn interrupted(arguments: &[&str], file: &str, after: u64) -> bool {
+    interrupted_once(arguments, &|| Path::new(file).exists(), after)
+}
+
+/// The same, once the command has begun by this measure.
+fn interrupted_once(arguments: &[&str], has_begun: &dyn Fn() -> bool, after: u64) -> bool {
     let mut child = mxprobe(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let deadline = Instant::now() + LIMIT;
-    while !Path::new(file).exists() && child.try_wait().unwrap().is_none() {
+    while !has_begun() && child.try_wait().unwrap().is_none() {
         assert!(Instant::now() < deadline, "nothing was saved");
         sleep(Duration::from_millis(1));
     }
@@ -164,4 +169,33 @@ fn another_device_or_model_or_file_is_not_resumed() {
     report.as_object_mut().unwrap().remove("request");
     fs::write(&file, report.to_string()).unwrap();
     refused(&["verify", "--resume", &file], &["does not say which operations"]);
+}
+
+#[test]
+fn arrays_leave_nothing_behind_but_their_results() {
+    let folder = Folder::new();
+    let (a, b, d) = (folder.path("a.npy"), folder.path("b.npy"), folder.path("d.npy"));
+    let dots = 300_000;
+    let elements: Vec<u8> = (0..dots * 4u32).flat_map(|at| (0x3c00 + at % 0x5a3).to_le_bytes()[..2].to_vec()).collect();
+    for path in [&a, &b] {
+        fs::write(path, npy("<f2", &format!("({dots}, 4)"), &elements)).unwrap();
+    }
+    let op = ["eval", "--device", "rdna3", "--op", "wmma.m16n16k16.f32.f16.f16.f32"];
+    let arguments = [&op[..], &["--a", &a, "--b", &b, "--out", &d]].concat();
+    let mut lengths: Vec<u64> = Vec::new();
+    let names = || -> Vec<String> {
+        let files = fs::read_dir(folder.0.path()).unwrap();
+        files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect()
+    };
+    for after in MOMENTS {
+        if interrupted_once(&arguments, &|| names().iter().any(|name| name.starts_with(".mxprobe-")), after) {
+            let mut left = names();
+            left.sort();
+            assert_eq!(left, ["a.npy", "b.npy"], "after {after} ms");
+        } else {
+            lengths.push(fs::metadata(&d).unwrap().len());
+            fs::remove_file(&d).unwrap();
+        }
+    }
+    assert!(lengths.iter().all(|length| *length == u64::from(dots) * 4 + 128), "{lengths:?}");
 }
