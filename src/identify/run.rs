@@ -55,6 +55,9 @@ const BENT: usize = 8;
 /// simultaneously.
 const BENT_FAR: [(usize, usize); 2] = [(4, 1), (2, 8)];
 
+/// The smallest groups that are tried first where blocks of products have scales.
+const LEAST_SCALED_GROUP: usize = 4;
+
 /// Trees that are searched for hidden additions.
 const HIDING: usize = 3;
 /// The most candidates of which two values are changed simultaneously after that.
@@ -177,6 +180,11 @@ impl Search<'_, '_> {
         if let Some(outcome) = self.each_shape(observed, joins, &mut come, &mut tried)? {
             return Ok(self.finished(outcome));
         }
+        if let Some(scale) = id.block_scale()
+            && let Some(outcome) = self.scaled_groups(&skeletons, scale.block, &mut tried)?
+        {
+            return Ok(self.finished(outcome));
+        }
         if let Some(outcome) = self.gather_what_is_near(&mut tried)? {
             return Ok(self.finished(outcome));
         }
@@ -240,6 +248,37 @@ impl Search<'_, '_> {
         }
         let outcome = self.search(skeletons, guessed, &hiding, tried)?;
         Ok(self.finished(outcome))
+    }
+
+    /// Tries the first reading with groups of each size that divides the block of products that share a scale: products
+    /// that are added before they are scaled do not show their order, and other trees would take the budget.
+    fn scaled_groups(
+        &mut self,
+        skeletons: &[Arc<Skeleton>],
+        block: usize,
+        tried: &mut Vec<Scored>,
+    ) -> Result<Option<Outcome>, Error> {
+        let of = scored::spread(&self.experiments.ordinary, search::SECOND).len();
+        let mut sizes = HashSet::new();
+        for skeleton in skeletons {
+            let divides = |size: &usize| *size >= LEAST_SCALED_GROUP && block.is_multiple_of(*size);
+            if !skeleton.group_size().filter(divides).is_some_and(|size| sizes.insert(size)) {
+                continue;
+            }
+            self.readings += 1;
+            let stage = self.experiments.at_most(ONE_SHAPE);
+            let beam = search::coarse(&mut self.experiments, skeleton);
+            let top = beam.first().map_or(0, |scored| scored.explained);
+            let tree = skeleton.text(self.subject().k());
+            (self.progress)(&format!("{tree}: explains {top} of {of} dots of ordinary values"));
+            let near = top * 100 >= of * NEARLY;
+            let scored = if near { refine(&mut self.experiments, beam, 1, 0) } else { None };
+            self.experiments.back_to(stage);
+            if let Some(found) = self.settle(scored, tried)? {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
     }
 
     /// Tries additions that may be hidden in the trees that came the farthest, addition by addition. Finally changes

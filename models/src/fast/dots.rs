@@ -109,7 +109,7 @@ fn in_lanes<K: OfProducts>(kernel: &K, dots: Range<usize>, into: &mut [u8], rest
     let (id, path) = (rest.evaluator.id(), rest.evaluator.path());
     let (k, size) = (id.shape.sizes().2, id.d.storage_bytes());
     let (mut of_a, mut products) = (K::B::default(), K::B::default());
-    let mut accumulators = vec![K::Accumulator::default(); AT_ONCE];
+    let mut accumulators = [K::Accumulator::default(); AT_ONCE];
     let mut columns = [id.a, id.b].map(|format| Elements::zeros(format, k * AT_ONCE));
     let (mut done, mut left_over) = (0, 0);
     while done < dots.len() {

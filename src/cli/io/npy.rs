@@ -319,6 +319,7 @@ impl Written {
     }
 
     /// Appends elements.
+    #[expect(clippy::cast_possible_truncation, reason = "values are exact in f32 if they are stored so")]
     pub(crate) fn extend(&mut self, d: &Elements) {
         if self.widens {
             let format = d.format();

@@ -1,6 +1,6 @@
 //! Trees in which unrounded sums no longer pass through each other.
 
-use mxprobe_models::Output;
+use mxprobe_models::{Adder, Output};
 
 use super::hypothesis::Hypothesis;
 use crate::identify::tree::expression::Expression;
@@ -17,6 +17,15 @@ pub(in crate::identify) fn flattened(hypothesis: &Hypothesis) -> Vec<Hypothesis>
     found.retain(|changed| changed != tree);
     found.dedup();
     found.into_iter().map(|expression| hypothesis.in_tree(expression)).collect()
+}
+
+/// Returns the hypothesis without additions of a single term that do nothing, and without their adders; `None` if it has
+/// none.
+pub(in crate::identify) fn without_nothing(hypothesis: &Hypothesis) -> Option<Hypothesis> {
+    let tree = &hypothesis.skeleton.expression;
+    let nothing = |adder: &Adder| adder.output == Output::Wide && adder.grid.is_empty();
+    let changed = bare(tree, &hypothesis.adders.iter().map(nothing).collect::<Vec<_>>());
+    (changed != *tree).then(|| hypothesis.in_tree(changed).merged())
 }
 
 /// Whether one of the arguments is a sum.

@@ -1,11 +1,12 @@
 //! The adder of a single addition given up for that of others, and a format of more bits than d on the way given up for
 //! sums that are not rounded. If few dots show a value of a shared adder, one addition may seem to differ from the others,
 //! and every dot so far is explained by two adders of which neither is right; and hardly any dot shows what a wider format
-//! loses.
+//! loses. An addition that does nothing is given up, too.
 
 use super::climb::{Domain, climb};
 use crate::identify::{
     candidates::{
+        flattened::without_nothing,
         hypothesis::Hypothesis,
         scored::{Scored, explained},
         unrounded::{rounded_last, rounds_to_more, unrounded},
@@ -17,14 +18,15 @@ use crate::identify::{
 /// Per cent of the term budget for one such adder.
 const BUDGET: u64 = 2;
 
-/// Returns a candidate that explains every dot, in which an adder of one addition has become one with an adder of
-/// several.
+/// Returns a candidate that explains every dot, in which additions that do nothing are left out, or an adder of one
+/// addition has become one with an adder of several.
 pub(in crate::identify) fn rejoined(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis) -> Option<Scored> {
     if experiments.subject.id().is_integer() {
         return None;
     }
     let domain = Domain::whole((0..experiments.dots.len()).collect());
-    with_one_less(hypothesis).into_iter().find_map(|hypothesis| {
+    // Terms that are passed on unchanged imitate rules for zeros.
+    without_nothing(hypothesis).into_iter().chain(with_one_less(hypothesis)).find_map(|hypothesis| {
         let stage = experiments.at_most(BUDGET);
         let found = climb(experiments, Scored { hypothesis, explained: 0 }, 0, &domain);
         experiments.back_to(stage);

@@ -57,6 +57,14 @@ pub(in crate::identify) fn coarse(experiments: &mut Experiments<'_, '_>, skeleto
     for scored in &mut downward {
         scored.explained = explained(experiments, &scored.hypothesis, &second, second.len()).unwrap_or(0);
     }
+    if id.block_scale().is_some() {
+        // Dots of one product in each group leave open what places the grid of their sum: with groups, it may be told.
+        for scored in &mut downward {
+            let swept = sweep_class(experiments, vec![scored.clone()], 0, bits, &[], &second, &second);
+            let better = swept.into_iter().next().filter(|swept| swept.explained > scored.explained);
+            *scored = better.unwrap_or_else(|| scored.clone());
+        }
+    }
     if downward.iter().any(|scored| scored.explained == second.len()) {
         downward.sort_by_key(|scored| std::cmp::Reverse(scored.explained));
         return downward;
