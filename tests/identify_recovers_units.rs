@@ -92,13 +92,14 @@ fn the_main_units_are_recovered_within_twelve_rounds() {
 
 #[test]
 fn units_with_block_scales_are_recovered() {
-    let b200 = load("b200").unwrap();
     // Each product passed on by itself imitates zeros that are positive, but for a few dots in a million; and groups whose
     // order does not show.
-    for operation in
-        ["tcgen05.m128n8k32.f32.e4m3.e4m3.f32.block32.ue8m0", "tcgen05.m128n8k64.f32.e2m1.e2m1.f32.block16.ue8m0"]
-    {
-        recover(&b200, &operation.parse().unwrap()).unwrap();
+    for (model, operation) in [
+        ("b200", "tcgen05.m128n8k32.f32.e4m3.e4m3.f32.block32.ue8m0"),
+        ("b200", "tcgen05.m128n8k64.f32.e2m1.e2m1.f32.block16.ue8m0"),
+        ("rtx5090", "mma.m16n8k64.f32.e2m1.e2m1.f32.block32.ue8m0"),
+    ] {
+        recover(&load(model).unwrap(), &operation.parse().unwrap()).unwrap();
     }
 }
 

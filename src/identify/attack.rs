@@ -7,7 +7,7 @@ use mxprobe_models::{Basis, Origin, Output};
 
 use super::{
     candidates::{
-        directed::{alone, cancelling, far_apart, groups, halves, near_limits, specials, thinned, whole_range},
+        directed::{alone, cancelling, far_apart, groups, halves, near_limits, scaled, specials, thinned, whole_range},
         hypothesis::Hypothesis,
         scored::{self, Scored},
     },
@@ -231,6 +231,7 @@ impl Search<'_, '_> {
         let groups = groups(hypothesis);
         let ends = [alone(self.subject(), seed), far_apart(self.subject(), &groups, seed)].concat();
         let mut dots = thinned(ends, count / 6, seed);
+        dots.extend(thinned(scaled(self.subject(), seed), count / 24, seed));
         dots.extend(cancelling(self.subject(), &groups, seed, count / 12));
         dots.extend(halves(self.subject(), &hypothesis.skeleton.nodes(), seed, count / 12));
         dots.extend(specials(self.subject(), &groups, seed, count / 24));

@@ -13,7 +13,8 @@ pub(crate) fn operations(model: &Model) -> Vec<OperationId> {
     let mut chosen = Vec::new();
     for id in ids {
         let unit = model.units.iter().position(|unit| unit.operations.contains(id));
-        if seen.insert((unit, id.shape.k, id.d, id.a, id.b, id.c, id.block_scale().map(|scale| scale.block))) {
+        let scale = id.block_scale().map(|scale| (scale.block, scale.format));
+        if seen.insert((unit, id.shape.k, id.d, id.a, id.b, id.c, scale)) {
             chosen.push(id.clone());
         }
     }

@@ -1,6 +1,6 @@
 //! Dots of special forms, each made for something that drawn dots are unlikely to hold.
 
-use mxprobe_api::{Encoding, FloatEncoding, Format};
+use mxprobe_api::{Encoding, FloatEncoding, Format, Overflow, Rounding, Subnormals};
 
 use super::hypothesis::Hypothesis;
 use crate::{
@@ -95,6 +95,38 @@ pub(in crate::identify) fn alone(subject: &Subject<'_>, seed: u64) -> Vec<Dot> {
                     dots.extend([dot, beside]);
                 }
             }
+        }
+    }
+    dots
+}
+
+/// Makes dots of a single product of ±1 with scales of every size, next to products of +0 or of −0; none if the operation
+/// has no scales. Scales reach further than the formats of A and B: sums of so small a product may be cut to nothing.
+pub(in crate::identify) fn scaled(subject: &Subject<'_>, seed: u64) -> Vec<Dot> {
+    let id = subject.id();
+    let Some(scale) = id.block_scale() else { return Vec::new() };
+    let mut random = Random(seed_of(seed, 17));
+    let (low, high) = scale.format.as_float().map_or((0, 0), FloatEncoding::exponents);
+    let step = ((2 * (high - low)) / EXPONENTS + 1).unsigned_abs() as usize;
+    let power = |exponent: i32| {
+        let (rounding, overflow) = (Rounding::TowardZero, Overflow::Saturate);
+        scale.format.encode(false, 1, exponent, rounding, overflow, Subnormals::Keep).bits
+    };
+    let mut dots = Vec::new();
+    for exponent in (2 * low..=2 * high).step_by(step) {
+        for negative in [false, true] {
+            let at = random.below(subject.k());
+            let mut dot = subject.zeros();
+            let sign = if negative { id.a.negative_zero().unwrap_or(0) } else { 0 };
+            (dot.a[at], dot.b[at]) = (id.a.one() | sign, id.b.one());
+            let of_a = (exponent / 2 + random.between(-2, 2)).clamp(low.max(exponent - high), high.min(exponent - low));
+            if let Some((scales_a, scales_b)) = &mut dot.scales {
+                (scales_a[at / scale.block], scales_b[at / scale.block]) = (power(of_a), power(exponent - of_a));
+            }
+            let mut beside = dot.clone();
+            let minus_zero = id.a.negative_zero().unwrap_or(0);
+            beside.a.iter_mut().filter(|bits| **bits == 0).for_each(|bits| *bits = minus_zero);
+            dots.extend([dot, beside]);
         }
     }
     dots
