@@ -15,7 +15,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use mxprobe::identify::{Comparison, Effort, Identification, NanBits, Outcome, identify, model_of, verify};
+use mxprobe::identify::{Comparison, Effort, Identification, NanBits, Outcome, equals, identify, model_of, verify};
 use mxprobe_api::{Device, DeviceInfo, Elements, Error, Operation, OperationId, OperationSet, TileBatch};
 use mxprobe_models::{Basis, Evaluator, Model, load, shipped};
 use mxprobe_sim::ModelDevice;
@@ -88,6 +88,18 @@ fn the_main_units_are_recovered_within_twelve_rounds() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_unit_is_known_by_the_operation_that_rounds_as_it_does() {
+    let h100 = load("h100").unwrap();
+    for operation in ["mma.m16n8k4.f64.f64.f64.f64.rm", "wmma.m16n16k8.f32.tf32.tf32.f32"] {
+        let found = recover(&h100, &operation.parse().unwrap()).unwrap();
+        let known = equals(found.arithmetic().unwrap(), 1, NanBits::Bits).unwrap();
+        assert!(known.contains(&format!("h100 {operation}")), "{operation}: {known:?}");
+        let models: Vec<&str> = known.iter().map(|known| known.split(' ').next().unwrap()).collect();
+        assert!(models.windows(2).all(|pair| pair[0] != pair[1]), "{known:?}");
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Comparison of an identified model with what is known: shipped models that compute the same bits, probes whose
 //! findings differ, and the model that is expected of a device.
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 use mxprobe_api::{Device, Error, Operation, OperationId};
 use mxprobe_models::{Evaluator, Model, Path, shipped};
@@ -33,11 +33,15 @@ pub fn equals(arithmetic: &Arithmetic, seed: u64, nan: NanBits) -> Result<Vec<St
     let names: Vec<&str> = arithmetic.adders.iter().map(|adder| adder.name.as_str()).collect();
     let plan = Arc::new(mxprobe_models::plan_of(&arithmetic.tree, &names, id.shape.sizes().2)?);
     let own = Evaluator::of_plan(&arithmetic.adders, arithmetic.flush, &plan, id, Path::Scalar)?;
-    let mut rivals: Vec<(String, Evaluator)> = Vec::new();
+    let mut rivals: Vec<((&str, &OperationId), Evaluator)> = Vec::new();
     for model in shipped() {
-        let same = model.operations.keys().find(|other| alike(id, other));
-        if let Some(other) = same {
-            rivals.push((format!("{} {other}", model.name), Evaluator::new(model, other)?));
+        // A model may have several units for these formats, which round in other ways or add in another order.
+        let mut units = HashSet::new();
+        let mut of_units: Vec<&OperationId> = model.operations.keys().filter(|other| alike(id, other)).collect();
+        of_units.sort_by_key(|other| *other != id);
+        of_units.retain(|other| units.insert(model.units.iter().position(|unit| unit.operations.contains(other))));
+        for other in of_units {
+            rivals.push(((&model.name, other), Evaluator::new(model, other)?));
         }
     }
     for dot in Draw::new(id, seed_of(seed, 9)).take(COMPARED) {
@@ -49,7 +53,8 @@ pub fn equals(arithmetic: &Arithmetic, seed: u64, nan: NanBits) -> Result<Vec<St
             break;
         }
     }
-    Ok(rivals.into_iter().map(|(name, _)| name).collect())
+    rivals.dedup_by_key(|((model, _), _)| *model);
+    Ok(rivals.into_iter().map(|((model, other), _)| format!("{model} {other}")).collect())
 }
 
 /// Returns whether two operations take the same dots.
