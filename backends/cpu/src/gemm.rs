@@ -51,7 +51,7 @@ impl Unit {
     }
 
     pub(crate) const fn tiles(kernel: Kernel) -> Self {
-        Self { rows: 32, columns: 32, step_bytes: ROW_BYTES, stretch: 16, group: 8, kernel }
+        Self { rows: 32, columns: 32, step_bytes: ROW_BYTES, stretch: 64, group: 8, kernel }
     }
 
     /// Computes D = A·B + C.

@@ -127,8 +127,77 @@ independent!(bytes, "avx512f,avx512vnni", __m512i, __m512i, _mm512_dpbusd_epi32)
 independent!(words, "avx512f,avx512vnni", __m512i, __m512i, _mm512_dpwssd_epi32);
 independent!(fma, "avx512f", __m512, __m512, |s, a, b| _mm512_fmadd_ps(a, b, s));
 
-/// Times `steps` rounds of sixteen instructions of the independent loop of an operation, in seconds; `None` if it has
-/// no such loop.
+/// The operand of LDTILECFG for eight tiles of 16 rows of 64 bytes (*specified*: Intel SDM volume 2, LDTILECFG).
+#[repr(C, align(64))]
+struct EightTiles([u8; 64]);
+
+impl EightTiles {
+    const fn new() -> Self {
+        let mut bytes = [0; 64];
+        bytes[0] = 1;
+        let mut tile = 0;
+        while tile < 8 {
+            bytes[16 + 2 * tile] = 64;
+            bytes[48 + tile] = 16;
+            tile += 1;
+        }
+        Self(bytes)
+    }
+}
+
+macro_rules! independent_tiles {
+    ($name:ident, $instruction:literal) => {
+        /// Runs `steps` rounds of four tile instructions, two rounds per jump, and returns the seconds they took. Tile
+        /// instructions have no stable intrinsics (rust-lang/rust#126622).
+        ///
+        /// # Safety
+        /// The instruction is usable in this process, and `steps` is even and not 0.
+        unsafe fn $name(steps: u64) -> f64 {
+            let ones = [0x3f80_3f80u32; 256];
+            // SAFETY: the caller vouches for the instruction; every TILELOADD reads 16 rows of 64 bytes of `ones`. The
+            // first block leaves tiles behind, the second one uses them and the third one releases them; Rust code
+            // between them does not touch tile registers.
+            unsafe {
+                std::arch::asm!(
+                    "ldtilecfg [{config}]",
+                    "tilezero tmm0", "tilezero tmm1", "tilezero tmm2", "tilezero tmm3",
+                    "tileloadd tmm4, [{ones} + {row}*1]", "tileloadd tmm5, [{ones} + {row}*1]",
+                    "tileloadd tmm6, [{ones} + {row}*1]", "tileloadd tmm7, [{ones} + {row}*1]",
+                    config = in(reg) &const { EightTiles::new() }, ones = in(reg) &ones, row = in(reg) 64u64,
+                    options(nostack),
+                );
+                let start = Instant::now();
+                std::arch::asm!(
+                    "2:",
+                    concat!($instruction, " tmm0, tmm4, tmm6"), concat!($instruction, " tmm1, tmm4, tmm7"),
+                    concat!($instruction, " tmm2, tmm5, tmm6"), concat!($instruction, " tmm3, tmm5, tmm7"),
+                    concat!($instruction, " tmm0, tmm4, tmm6"), concat!($instruction, " tmm1, tmm4, tmm7"),
+                    concat!($instruction, " tmm2, tmm5, tmm6"), concat!($instruction, " tmm3, tmm5, tmm7"),
+                    "dec {left}",
+                    "jnz 2b",
+                    left = inout(reg) steps / 2 => _,
+                    options(nostack, nomem),
+                );
+                // The loop retires before the clock is read: a store waits for the last sums.
+                let mut sum = [0u32; 256];
+                std::arch::asm!("tilestored [{sum} + {row}*1], tmm3", sum = in(reg) &mut sum, row = in(reg) 64u64);
+                std::hint::black_box(&sum);
+                let seconds = start.elapsed().as_secs_f64();
+                std::arch::asm!("tilerelease", options(nostack));
+                seconds
+            }
+        }
+    };
+}
+
+independent_tiles!(tiles_bf16, "tdpbf16ps");
+independent_tiles!(tiles_ss, "tdpbssd");
+independent_tiles!(tiles_su, "tdpbsud");
+independent_tiles!(tiles_us, "tdpbusd");
+independent_tiles!(tiles_uu, "tdpbuud");
+
+/// Times `steps` rounds of the independent loop of an operation, sixteen vector instructions or four tile instructions
+/// each, in seconds; `None` if it has no such loop.
 fn seconds_of_independent(id: &str, steps: u64) -> Option<f64> {
     let ones = [0x3f80_3f80u32; 16];
     macro_rules! timed {
@@ -149,6 +218,16 @@ fn seconds_of_independent(id: &str, steps: u64) -> Option<f64> {
         "dot.m1n1k4.s32.u8.s8.s32" => timed!(bytes, __m512i, __m512i),
         "dot.m1n1k2.s32.s16.s16.s32" => timed!(words, __m512i, __m512i),
         "fma.m1n1k1.f32.f32.f32.f32" => timed!(fma, __m512, __m512),
+        // SAFETY: the operation is one of this CPU's, for which this process has asked the kernel.
+        "amx.m16n16k32.f32.bf16.bf16.f32" => Some(unsafe { tiles_bf16(steps) }),
+        // SAFETY: as above.
+        "amx.m16n16k64.s32.s8.s8.s32" => Some(unsafe { tiles_ss(steps) }),
+        // SAFETY: as above.
+        "amx.m16n16k64.s32.s8.u8.s32" => Some(unsafe { tiles_su(steps) }),
+        // SAFETY: as above.
+        "amx.m16n16k64.s32.u8.s8.s32" => Some(unsafe { tiles_us(steps) }),
+        // SAFETY: as above.
+        "amx.m16n16k64.s32.u8.u8.s32" => Some(unsafe { tiles_uu(steps) }),
         _ => None,
     }
 }
