@@ -76,13 +76,16 @@ impl Process {
         let most_bytes = Arc::new(AtomicUsize::new(0));
         let (requests, pending) = mpsc::channel::<Vec<u8>>();
         let mut stdin = child.stdin.take().expect("it is piped");
+        widen(&stdin);
         thread::spawn(move || {
             use std::io::Write;
             // A child that has already died is noticed when it does not answer.
             pending.iter().try_for_each(|bytes| stdin.write_all(&bytes).and_then(|()| stdin.flush()))
         });
         let (sender, answers) = mpsc::sync_channel(1);
-        let mut stdout = BufReader::with_capacity(1 << 16, child.stdout.take().expect("it is piped"));
+        let stdout = child.stdout.take().expect("it is piped");
+        widen(&stdout);
+        let mut stdout = BufReader::with_capacity(1 << 16, stdout);
         let (beside, most) = (stray.clone(), most_bytes.clone());
         thread::spawn(move || {
             while let Ok(next) = read(&mut stdout, || most.load(Ordering::Acquire)) {
@@ -226,6 +229,16 @@ impl Drop for Process {
         }
     }
 }
+
+/// Lets a pipe hold as much as Linux allows every user, if it does: matrices then take a sixteenth of the switches
+/// between the two processes.
+#[cfg(target_os = "linux")]
+fn widen(pipe: impl std::os::fd::AsFd) {
+    let _ = rustix::pipe::fcntl_setpipe_size(pipe, 1 << 20);
+}
+
+#[cfg(not(target_os = "linux"))]
+fn widen<T>(_: T) {}
 
 /// Puts the child in its own process group: Ctrl-C and Ctrl-Z at the terminal reach only this process, which then ends
 /// the child or lets it wait.

@@ -308,8 +308,11 @@ pub(super) fn read<M: Message>(stream: &mut impl BufRead, most_bytes: impl Fn() 
     }
     let mut parts = Vec::with_capacity(bytes.len().min(8));
     for length in bytes {
-        let mut part = vec![0; length];
-        stream.read_exact(&mut part)?;
+        // Memory that is about to be overwritten is not zeroed first.
+        let mut part = Vec::with_capacity(length);
+        if stream.take(length as u64).read_to_end(&mut part)? < length {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
         parts.push(part);
     }
     Ok(Next::Message(Frame { message, parts }))
