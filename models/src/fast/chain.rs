@@ -3,7 +3,7 @@
 use mxprobe_api::{Elements, Format, GemmOperands, OperationId, Rounding, Subnormals};
 
 use super::{
-    drive::{Kernel, OfProducts, Source},
+    drive::{Kernel, OfDots, Source},
     operand::{Operand, bits_of},
     simd::{self, Chain, Join, NARROW_PANEL, PackedA, PackedB, Piece, Vectorised, WIDE_PANEL, vectorised},
     tree::store_floats,
@@ -466,7 +466,7 @@ impl Kernel for ChainPlan {
     }
 }
 
-impl OfProducts for ChainPlan {
+impl OfDots for ChainPlan {
     fn ones(&self) -> Option<PackedA> {
         let (k, blocks) = (self.order.len(), if self.chain.wide { self.chain.blocks } else { 0 });
         let (values, codes, bases) = (vec![1.0; k], vec![0; k], vec![0; blocks]);

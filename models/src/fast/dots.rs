@@ -1,7 +1,8 @@
 //! Dots that share no operands.
 //!
 //! In the lanes of a kernel are columns of B, which a row of A multiplies. Here the lanes hold the products of dots, and the
-//! row of A holds ones. What no kernel takes is unpacked and computed several dots side by side, or one by one.
+//! row of A holds ones; or, if the kernel rounds products, the lanes hold the factors of both. What no kernel takes is
+//! unpacked and computed several dots side by side, or one by one.
 
 use std::ops::Range;
 
@@ -9,7 +10,7 @@ use mxprobe_api::{DotOperands, Elements, GemmOperands};
 
 use super::{
     Evaluator, Kernels, Path, Sample,
-    drive::{OfProducts, Source},
+    drive::{OfDots, Source},
     simd::{NARROW_PANEL, Piece, WIDE_PANEL, eight_by_eight_pairs},
 };
 use crate::gemm::threads;
@@ -53,6 +54,7 @@ impl Evaluator {
             Kernels::Chain(kernel) => in_lanes(kernel, dots.clone(), into, &mut rest),
             Kernels::Tree(kernel) => in_lanes(kernel, dots.clone(), into, &mut rest),
             Kernels::Grids(kernel) => in_lanes(&**kernel, dots.clone(), into, &mut rest),
+            Kernels::Double(kernel) => in_lanes(kernel, dots.clone(), into, &mut rest),
             _ => 0,
         };
         (dots.start + done..dots.end).for_each(|at| rest.push(at, into));
@@ -103,7 +105,7 @@ impl Rest<'_> {
 
 /// Computes dots in the lanes of a kernel. Returns how many of them are computed or wait in `rest`: all of them, unless the
 /// kernel takes none of the plan's products or leaves most dots.
-fn in_lanes<K: OfProducts>(kernel: &K, dots: Range<usize>, into: &mut [u8], rest: &mut Rest<'_>) -> usize {
+fn in_lanes<K: OfDots>(kernel: &K, dots: Range<usize>, into: &mut [u8], rest: &mut Rest<'_>) -> usize {
     let Some(ones) = kernel.ones() else { return 0 };
     let DotOperands { a, b, c, .. } = *rest.operands;
     let (id, path) = (rest.evaluator.id(), rest.evaluator.path());
@@ -127,7 +129,7 @@ fn in_lanes<K: OfProducts>(kernel: &K, dots: Range<usize>, into: &mut [u8], rest
         left |= kernel.load_c(c, first, &mut accumulators[..count]);
         kernel.run(Piece {
             path,
-            a: &ones,
+            a: kernel.place_of_a(&ones, &of_a),
             row: 0,
             b: &products,
             steps: 0..1,

@@ -3,7 +3,7 @@
 use mxprobe_api::{Elements, Format, OperationId, Overflow, Rounding, Subnormals};
 
 use super::{
-    drive::{Kernel, Source},
+    drive::{Kernel, OfDots, Source},
     path::Path,
     simd::{self, Packed, Piece},
 };
@@ -119,5 +119,25 @@ impl Kernel for DoublePlan {
 
     fn run(&self, piece: Piece<'_, Packed<f64>, Packed<f64>, f64>) {
         simd::run_doubles(self.rounding, self.order.len(), piece);
+    }
+}
+
+impl OfDots for DoublePlan {
+    fn ones(&self) -> Option<Packed<f64>> {
+        Some(Packed::default())
+    }
+
+    fn place_of_a<'a>(&self, _ones: &'a Packed<f64>, of_a: &'a Packed<f64>) -> &'a Packed<f64> {
+        of_a
+    }
+
+    fn pack_products(
+        &self,
+        (a, b): (&Source<'_>, &Source<'_>),
+        panel: usize,
+        of_a: &mut Packed<f64>,
+        into: &mut Packed<f64>,
+    ) -> u64 {
+        self.pack_b(a, 0, panel, 1, of_a) | self.pack_b(b, 0, panel, 1, into)
     }
 }

@@ -85,14 +85,20 @@ pub(super) trait Kernel: Sync {
     fn run(&self, piece: Piece<'_, Self::A, Self::B, Self::Accumulator>);
 }
 
-/// A kernel that multiplies exactly, so that products may take the place of B, and ones that of A. Its lanes then hold
-/// dots that share no operands.
-pub(super) trait OfProducts: Kernel {
-    /// A packed row of ones for one operation; `None` if the kernel needs both factors of this plan.
+/// A kernel whose lanes may hold dots that share no operands: if it multiplies exactly, it takes products in place of B,
+/// and a row of ones in place of that of A; otherwise, both factors as panels.
+pub(super) trait OfDots: Kernel {
+    /// A packed row of ones for one operation; `None` if the kernel takes no dots of this plan.
     fn ones(&self) -> Option<Self::A>;
 
+    /// What takes the place of A: the ones, or the packed factors.
+    fn place_of_a<'a>(&self, ones: &'a Self::A, _of_a: &'a Self::B) -> &'a Self::A {
+        ones
+    }
+
     /// Packs one operation's products of these factors, each given as a matrix B whose columns are dots, in the
-    /// columns of a panel. Returns one bit for each column that the kernel cannot take. `of_a` is working memory.
+    /// columns of a panel; or the first factors in `of_a`, otherwise working memory, and the second ones. Returns one bit
+    /// for each column that the kernel cannot take.
     fn pack_products(
         &self,
         factors: (&Source<'_>, &Source<'_>),

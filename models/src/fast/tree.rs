@@ -3,7 +3,7 @@
 use mxprobe_api::{Elements, Format, OperationId, Overflow, Rounding, Subnormals};
 
 use super::{
-    drive::{Kernel, OfProducts, Source},
+    drive::{Kernel, OfDots, Source},
     operand::{Operand, bits_of},
     path::Path,
     simd::{self, Packed, Piece, WIDE_PANEL},
@@ -268,10 +268,13 @@ impl Kernel for TreePlan {
     }
 }
 
-impl OfProducts for TreePlan {
+impl OfDots for TreePlan {
     fn ones(&self) -> Option<Packed<f32>> {
-        let is_plain = self.exact_products && !self.has_specials();
-        is_plain.then(|| Packed { values: vec![1.0; self.len], k: self.len, panel: 0 })
+        (!self.has_specials()).then(|| Packed { values: vec![1.0; self.len], k: self.len, panel: 0 })
+    }
+
+    fn place_of_a<'a>(&self, ones: &'a Packed<f32>, of_a: &'a Packed<f32>) -> &'a Packed<f32> {
+        if self.exact_products { ones } else { of_a }
     }
 
     fn pack_products(
@@ -283,7 +286,9 @@ impl OfProducts for TreePlan {
     ) -> u64 {
         pack_panel(a, 0, panel, self.len, of_a, |bits| self.a.value(bits));
         pack_panel(b, 0, panel, self.len, into, |bits| self.b.value(bits));
-        into.values.iter_mut().zip(&of_a.values).for_each(|(product, of_a)| *product *= of_a);
+        if self.exact_products {
+            into.values.iter_mut().zip(&of_a.values).for_each(|(product, of_a)| *product *= of_a);
+        }
         // A NaN or an infinity shows in the result.
         0
     }

@@ -4,7 +4,7 @@ use mxprobe_api::{Elements, Format};
 
 use super::{GridWidth, GridsPlan};
 use crate::fast::{
-    drive::{Kernel, OfProducts, Source},
+    drive::{Kernel, OfDots, Source},
     operand::{ABSENT, INFINITE, NAN, Operand, bits_of},
     simd::{self, Factors, Piece, Vectorised, WIDE_PANEL, vectorised},
     unpack::{self, Reader, SPECIAL},
@@ -233,7 +233,7 @@ impl Kernel for GridsPlan {
     }
 }
 
-impl OfProducts for GridsPlan {
+impl OfDots for GridsPlan {
     fn ones(&self) -> Option<Factors> {
         let k = self.context.len;
         let is_plain = self.scale.is_none() && self.context.masks == 0;

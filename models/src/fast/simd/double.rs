@@ -14,6 +14,8 @@ pub(super) struct Doubles {
     pub rows: usize,
     pub a: *const f64,
     pub a_stride: usize,
+    /// Whether A is a panel, for a single row, instead of rows.
+    pub a_is_panel: bool,
     pub b: *const f64,
     pub panel: usize,
     pub accumulators: *mut f64,
@@ -78,10 +80,15 @@ mod x86 {
                     let to = task.accumulators.add(row * task.panel + from);
                     let mut acc = [_mm512_loadu_pd(to), _mm512_loadu_pd(to.add(8))];
                     for k in 0..task.products {
-                        let a = _mm512_set1_pd(task.a.add(row * task.a_stride + k).read());
+                        let a = if task.a_is_panel {
+                            let a = task.a.add(k * task.panel + from);
+                            [_mm512_loadu_pd(a), _mm512_loadu_pd(a.add(8))]
+                        } else {
+                            [_mm512_set1_pd(task.a.add(row * task.a_stride + k).read()); 2]
+                        };
                         let b = task.b.add(k * task.panel + from);
-                        acc[0] = _mm512_fmadd_round_pd::<ROUNDING>(a, _mm512_loadu_pd(b), acc[0]);
-                        acc[1] = _mm512_fmadd_round_pd::<ROUNDING>(a, _mm512_loadu_pd(b.add(8)), acc[1]);
+                        acc[0] = _mm512_fmadd_round_pd::<ROUNDING>(a[0], _mm512_loadu_pd(b), acc[0]);
+                        acc[1] = _mm512_fmadd_round_pd::<ROUNDING>(a[1], _mm512_loadu_pd(b.add(8)), acc[1]);
                     }
                     _mm512_storeu_pd(to, acc[0]);
                     _mm512_storeu_pd(to.add(8), acc[1]);
@@ -106,9 +113,14 @@ mod x86 {
                         *acc = _mm256_loadu_pd(to.add(4 * part));
                     }
                     for k in 0..task.products {
-                        let a = _mm256_set1_pd(task.a.add(row * task.a_stride + k).read());
-                        let b = task.b.add(k * task.panel + from);
+                        let (of_row, of_panel) = (row * task.a_stride + k, k * task.panel + from);
+                        let b = task.b.add(of_panel);
                         for (part, acc) in acc.iter_mut().enumerate() {
+                            let a = if task.a_is_panel {
+                                _mm256_loadu_pd(task.a.add(of_panel + 4 * part))
+                            } else {
+                                _mm256_set1_pd(task.a.add(of_row).read())
+                            };
                             *acc = _mm256_fmadd_pd(a, _mm256_loadu_pd(b.add(4 * part)), *acc);
                         }
                     }

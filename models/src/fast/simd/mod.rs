@@ -82,7 +82,7 @@ pub(super) struct PackedB {
     pub panel: usize,
 }
 
-/// Rows of A, each of `k` words; or a panel of B, `k × panel`.
+/// Rows of A, each of `k` words; or a panel of B or of A, `k × panel`.
 #[derive(Debug, Default)]
 pub(super) struct Packed<T> {
     pub values: Vec<T>,
@@ -93,7 +93,7 @@ pub(super) struct Packed<T> {
 /// The work of one kernel call.
 pub(super) struct Piece<'a, A, B, T> {
     pub path: Path,
-    /// Packed rows of A, and the first row to take.
+    /// Packed rows of A, and the first row to take; for some kernels also a panel of A, for a single row of D.
     pub a: &'a A,
     pub row: usize,
     /// A packed panel of B.
@@ -106,17 +106,23 @@ pub(super) struct Piece<'a, A, B, T> {
     pub left: &'a mut [u64],
 }
 
-/// Pointers to rows of A from `row` on and to a panel of B, both from word `from` on. They are valid up to word `to`
-/// and for `rows` rows.
+/// Pointers to rows of A from `row` on, or to a panel of A, and to a panel of B, all from word `from` on. They are valid up
+/// to word `to` and for `rows` rows.
 fn operands<T>(
     (a, row, rows): (&Packed<T>, usize, usize),
     b: &Packed<T>,
     (from, to): (usize, usize),
 ) -> (*const T, *const T) {
     assert!(from <= to && to <= a.k && to <= b.k);
-    assert!(a.values.len() >= (row + rows) * a.k && b.values.len() >= b.k * b.panel);
+    assert!(b.values.len() >= b.k * b.panel);
     assert!(b.panel == WIDE_PANEL || b.panel == NARROW_PANEL);
-    (a.values[row * a.k + from..].as_ptr(), b.values[from * b.panel..].as_ptr())
+    let b_values = b.values[from * b.panel..].as_ptr();
+    if a.panel != 0 {
+        assert!((row, rows, a.panel) == (0, 1, b.panel) && a.values.len() >= a.k * a.panel);
+        return (a.values[from * a.panel..].as_ptr(), b_values);
+    }
+    assert!(a.values.len() >= (row + rows) * a.k);
+    (a.values[row * a.k + from..].as_ptr(), b_values)
 }
 
 /// A task that a kernel can perform in lanes of any kind.
@@ -289,16 +295,20 @@ pub(super) fn run_tree(
     };
     // SAFETY: `operands` and the assertions above.
     unsafe {
-        if nans.is_empty() {
-            dispatch(path, b.panel, &tree::Rows::<false>(job));
-        } else {
-            assert!(dispatch_vectors(path, b.panel, &tree::Rows::<true>(job)), "{path:?} has no vectors");
+        match (nans.is_empty(), a.panel != 0) {
+            (true, false) => dispatch(path, b.panel, &tree::Rows::<false, false>(job)),
+            (true, true) => dispatch(path, b.panel, &tree::Rows::<false, true>(job)),
+            (false, is_panel) => {
+                assert!(!is_panel, "NaN of nodes are for rows of A");
+                assert!(dispatch_vectors(path, b.panel, &tree::Rows::<true, false>(job)), "{path:?} has no vectors");
+            }
         }
     }
 }
 
 /// Runs rows of A through operations with a panel of B, with `pairs` words of two 16-bit factors per operation.
 pub(super) fn run_integers(pairs: usize, saturates: bool, piece: Piece<'_, Packed<u32>, Packed<u32>, i32>) {
+    assert!(piece.a.panel == 0, "rows of A");
     let Piece { path, a, row, b, steps, accumulators, .. } = piece;
     let rows = accumulators.len() / b.panel;
     let (a_values, b_values) = operands((a, row, rows), b, (steps.start * pairs, steps.end * pairs));
@@ -329,6 +339,7 @@ pub(super) fn run_doubles(rounding: Rounding, len: usize, piece: Piece<'_, Packe
         rows,
         a: a_values,
         a_stride: a.k,
+        a_is_panel: a.panel != 0,
         b: b_values,
         panel: b.panel,
         accumulators: accumulators.as_mut_ptr(),

@@ -30,28 +30,39 @@ pub(super) struct Tree<'a> {
 }
 
 /// Its rows, one after another: with `SPECIALS` for any values, NaN and infinities included, which takes the NaN of each
-/// node.
-pub(super) struct Rows<'a, const SPECIALS: bool>(pub Tree<'a>);
+/// node; with `PANEL` a single row, whose A is a panel too.
+pub(super) struct Rows<'a, const SPECIALS: bool, const PANEL: bool>(pub Tree<'a>);
 
-impl<const SPECIALS: bool> Job for Rows<'_, SPECIALS> {
+impl<const SPECIALS: bool, const PANEL: bool> Job for Rows<'_, SPECIALS, PANEL> {
     #[inline(always)]
     unsafe fn run<V: Lanes, const NG: usize>(&self) {
         for from in (0..self.0.panel).step_by(NG * V::WIDTH) {
             for row in 0..self.0.rows {
                 // SAFETY: upheld by the caller.
-                unsafe { self.0.one_row::<V, NG, SPECIALS>(row, from) };
+                unsafe { self.0.one_row::<V, NG, SPECIALS, PANEL>(row, from) };
             }
         }
     }
 }
 
 impl Tree<'_> {
+    /// The first factors of product `k` in a group of lanes, from `a` on.
     #[inline(always)]
-    unsafe fn one_row<V: Lanes, const NG: usize, const SPECIALS: bool>(&self, row: usize, from: usize) {
+    unsafe fn of_a<V: Lanes, const PANEL: bool>(&self, a: *const f32, k: usize, group: usize) -> V::F {
+        // SAFETY: upheld by the caller.
+        unsafe { if PANEL { V::load_f(a.add(k * self.panel + group * V::WIDTH)) } else { V::splat_f(a.add(k).read()) } }
+    }
+
+    #[inline(always)]
+    unsafe fn one_row<V: Lanes, const NG: usize, const SPECIALS: bool, const PANEL: bool>(
+        &self,
+        row: usize,
+        from: usize,
+    ) {
         // SAFETY: rows, columns, products and nodes are within the bounds of the task; the processor has the
         // instructions.
         unsafe {
-            let mut a = self.a.add(row * self.a_stride);
+            let mut a = self.a.add(if PANEL { from } else { row * self.a_stride });
             let mut b = self.b.add(from);
             let accumulators = self.accumulators.add(row * self.panel + from);
             let mut acc = [V::splat_f(0.0); NG];
@@ -75,7 +86,7 @@ impl Tree<'_> {
                         Input::Step(at) => V::load_f(self.results.add((at * NG + g) * V::WIDTH)),
                     };
                     let product = |k: usize, g: usize| {
-                        (V::splat_f(a.add(k).read()), V::load_f(b.add(k * self.panel + g * V::WIDTH)))
+                        (self.of_a::<V, PANEL>(a, k, g), V::load_f(b.add(k * self.panel + g * V::WIDTH)))
                     };
                     let mut value = last;
                     match node.kind {
@@ -135,7 +146,7 @@ impl Tree<'_> {
                     last = value;
                 }
                 acc = last;
-                a = a.add(self.len);
+                a = a.add(if PANEL { self.len * self.panel } else { self.len });
                 b = b.add(self.len * self.panel);
             }
             let mut left = 0;
