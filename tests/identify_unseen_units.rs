@@ -420,6 +420,11 @@ fn trees_of_exchanges_come_before_guesses_of_blocks() {
 }
 
 #[test]
+fn c_that_is_cut_before_it_joins_a_chain_is_found_by_dots_of_c_alone() {
+    recovered("seventeen-bits-of-c-beside-a-reversed-chain");
+}
+
+#[test]
 fn the_number_of_threads_changes_nothing() {
     // The first is recovered; the second is refused, at the same candidate, once these terms are spent.
     for name in ["last-adder-flushes", "c-left-out-in-one-binade"] {

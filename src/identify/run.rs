@@ -185,6 +185,14 @@ impl Search<'_, '_> {
         {
             return Ok(self.finished(outcome));
         }
+        // Other trees and other values of this one would imitate an addition that c passes alone.
+        let alone = match observed.first() {
+            Some(shape) => self.with_c_alone(shape, &tried)?,
+            None => None,
+        };
+        if let Some(outcome) = self.each_shape(alone.as_slice(), false, &mut come, &mut tried)? {
+            return Ok(self.finished(outcome));
+        }
         if let Some(outcome) = self.gather_what_is_near(&mut tried)? {
             return Ok(self.finished(outcome));
         }

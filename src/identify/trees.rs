@@ -3,6 +3,7 @@
 use mxprobe_api::Error;
 
 use super::{
+    candidates::scored::{self, Scored},
     run::Search,
     tree::{
         expression::Expression,
@@ -14,8 +15,12 @@ use super::{
 };
 use crate::{
     dots::{Random, seed_of},
-    probes::{Tree, summation, summation_above_floors},
+    probes::{Leaf, Number, Tree, summation, summation_above_floors},
 };
+
+/// Dots of c alone, and the fewest of them that must show that c is changed by itself.
+const OF_C: usize = 120;
+const CHANGED: usize = 8;
 
 impl Search<'_, '_> {
     /// Searches the order of summation. Returns the tree found, or trees to try if it does not show.
@@ -81,6 +86,34 @@ impl Search<'_, '_> {
             self.experiments.keep(dots, answers);
         }
         Ok(found)
+    }
+
+    /// Runs dots of c alone and adds the results to the experiments. Returns the tree with c in an addition of its own if the
+    /// unit changes c by itself, other than to zero and although d could hold it, and the candidate that explains the most
+    /// dots, if there is one, does not.
+    ///
+    /// # Errors
+    /// Returns the error of the device if it fails.
+    pub(super) fn with_c_alone(&mut self, shape: &Expression, tried: &[Scored]) -> Result<Option<Expression>, Error> {
+        let mut random = Random(seed_of(self.effort.seed, 18));
+        let dots = focus::single(self.subject(), &[Leaf::C], OF_C, &mut random);
+        let answers = self.experiments.only_ask(&dots)?;
+        self.tested += dots.len();
+        self.experiments.keep(dots, answers);
+        let left = match tried.iter().max_by_key(|scored| scored.explained) {
+            Some(best) => scored::unexplained(&mut self.experiments, &best.hypothesis),
+            None => (0..self.experiments.dots.len()).collect(),
+        };
+        let subject = self.subject();
+        let changed = |at: &&usize| {
+            let (dot, answer) = (&self.experiments.dots[**at], self.experiments.answers[**at]);
+            let c = Number::decode(subject.id().c, dot.c).filter(|c| subject.d_bits(*c).is_some());
+            let is_alone = dot.a.iter().zip(&dot.b).all(|(a, b)| *a == 0 || *b == 0);
+            is_alone && c.is_some_and(|c| subject.d_value(answer).is_some_and(|d| d != c && !d.is_zero()))
+        };
+        let is_changed = left.iter().filter(changed).count() >= CHANGED;
+        let alone = shape.each_alone(0, &|leaf: &Expression| matches!(leaf, Expression::C)).untied();
+        Ok((is_changed && shape.of_c_alone().is_none()).then_some(alone))
     }
 
     /// Returns the trees whose additions are determined one by one, the likeliest first, with leaves left out or added

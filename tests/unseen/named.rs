@@ -628,6 +628,19 @@ pub(super) fn named() -> Vec<Made> {
                 ),
             ],
         ),
+        Made::new(
+            "seventeen-bits-of-c-beside-a-reversed-chain",
+            "dot.m4n4k8.f32.f32.f32.f32",
+            "s(t(c), fold(none, reverse/2, t(all, acc)))",
+            &[
+                (
+                    "s",
+                    "output = \"f32\"\nrounding = \"toward-zero\"\nsubnormals = \"flush-to-positive-zero\"\n\
+                     nan = \"0x7fc00000\"",
+                ),
+                ("t", &of(&cut(25, "truncate", "nearest-even"), "ignore_values_below = 1\noutput_fraction_bits = 17")),
+            ],
+        ),
         // f64.
         Made::new(
             "f16-sums-added-before-c-in-f64",

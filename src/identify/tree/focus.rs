@@ -41,7 +41,7 @@ pub(in crate::identify) fn dots(subject: &Subject<'_>, expression: &Expression, 
         let parts: Vec<Vec<Leaf>> = parts.into_iter().filter(|part| !part.is_empty()).collect();
         match parts.len() {
             0 => {}
-            1 => dots.extend((0..each.min(160)).map(|_| alone(subject, &place, &parts[0], random))),
+            1 => dots.extend(single(subject, &parts[0], each.min(160), random)),
             _ => {
                 dots.extend((0..each).map(|turn| joined(subject, &place, &parts, turn, random)));
                 dots.extend((0..short).map(|turn| joined(subject, &short_terms, &parts, turn, random)));
@@ -49,6 +49,17 @@ pub(in crate::identify) fn dots(subject: &Subject<'_>, expression: &Expression, 
         }
     }
     dots
+}
+
+/// Makes `count` dots of one of these leaves alone.
+pub(in crate::identify) fn single(
+    subject: &Subject<'_>,
+    leaves: &[Leaf],
+    count: usize,
+    random: &mut Random,
+) -> Vec<Dot> {
+    let place = Place::of(subject);
+    (0..count).map(|_| alone(subject, &place, leaves, random)).collect()
 }
 
 impl Place {
