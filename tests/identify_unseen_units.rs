@@ -425,6 +425,12 @@ fn c_that_is_cut_before_it_joins_a_chain_is_found_by_dots_of_c_alone() {
 }
 
 #[test]
+#[ignore = "takes half a minute of one core"]
+fn a_last_addition_differs_from_all_others_of_a_deep_tree() {
+    recovered("pairs-under-a-sum-that-saturates");
+}
+
+#[test]
 fn the_number_of_threads_changes_nothing() {
     // The first is recovered; the second is refused, at the same candidate, once these terms are spent.
     for name in ["last-adder-flushes", "c-left-out-in-one-binade"] {

@@ -46,6 +46,9 @@ const ROUNDS_AROUND: usize = 4;
 /// Trees read from exchanges of products that are also tried with few adders.
 const TIED: usize = 4;
 
+/// Adders of a tree with one for each level, up to which no single one is tried for all additions but the last.
+const FEW_LEVELS: usize = 3;
+
 impl Search<'_, '_> {
     /// Tries the trees that agree with the exchanges of products that change no result: each addition by itself, and
     /// with few adders, because an addition that changes single terms hides those below it. Adds how far each
@@ -85,7 +88,10 @@ impl Search<'_, '_> {
         let mut beams: Vec<(usize, Vec<Scored>)> = Vec::new();
         let few = [Apart::Neither, Apart::Last, Apart::First].map(|apart| symmetric::tied(shape, apart));
         let but_c = symmetric::tied_but_c_alone(shape);
-        for skeleton in symmetric::tied_to_one(shape).into_iter().chain(but_c).chain(few).map(Arc::new) {
+        // In a tree of few levels, an adder for each is likelier.
+        let but_last = if few[0].roles.len() > FEW_LEVELS { symmetric::tied_but_last(shape) } else { None };
+        let tied = symmetric::tied_to_one(shape).into_iter().chain(but_c).chain(but_last).chain(few);
+        for skeleton in tied.map(Arc::new) {
             if self.experiments.is_late() {
                 break;
             }

@@ -677,6 +677,26 @@ pub(super) fn named() -> Vec<Made> {
             ],
         ),
         Made::new(
+            "pairs-under-a-sum-that-saturates",
+            &f64_of(24),
+            "s(pairs(all/2, t(all), t), c)",
+            &[
+                (
+                    "s",
+                    &f64_rule(
+                        "rounding = \"down\"\nfraction_bits = 56\nexponent_floor = -1025\nbelow = \"truncate\"\n\
+                         overflow = \"saturate\"",
+                    ),
+                ),
+                (
+                    "t",
+                    "output = \"f64\"\nrounding = \"nearest-even\"\nfraction_bits = 56\nexponent_floor = -1025\n\
+                     below = \"truncate\"\nzero = \"positive\"\n\
+                     nan = { order = [\"operand\", \"value\"], invalid = \"0xfff8000000000000\" }",
+                ),
+            ],
+        ),
+        Made::new(
             "f64-of-100-bits",
             &f64_of(8),
             "s(all, c)",

@@ -199,6 +199,13 @@ pub(in crate::identify) fn tied_but_c_alone(tree: &Expression) -> Option<Skeleto
     (of.first() == Some(&0) && of.contains(&1)).then(|| with_adders(expression, 2))
 }
 
+/// Returns a tree with one adder for all additions but that which gives d; `None` if there is no other.
+pub(in crate::identify) fn tied_but_last(tree: &Expression) -> Option<Skeleton> {
+    let count = tree.untied().arguments_by_adder().len();
+    let of: Vec<usize> = (0..count).map(|addition| usize::from(addition > 0)).collect();
+    (count > 1).then(|| with_adders(tree.untied().recoloured(&of), 2))
+}
+
 /// Whether c is the only argument of an addition.
 fn is_c_alone(arguments: &[Expression]) -> bool {
     matches!(arguments, [Expression::C])
