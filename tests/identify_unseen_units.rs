@@ -426,6 +426,12 @@ fn c_that_is_cut_before_it_joins_a_chain_is_found_by_dots_of_c_alone() {
 
 #[test]
 #[ignore = "takes half a minute of one core"]
+fn a_value_that_few_dots_of_an_attack_show_is_found_by_dots_around_them() {
+    recovered("eight-products-and-a-chain-cut-to-eight-bits");
+}
+
+#[test]
+#[ignore = "takes half a minute of one core"]
 fn a_last_addition_differs_from_all_others_of_a_deep_tree() {
     recovered("pairs-under-a-sum-that-saturates");
 }

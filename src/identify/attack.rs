@@ -46,6 +46,12 @@ const MANY: usize = 4_000;
 const SOME: usize = 8;
 const ENOUGH: usize = 8;
 
+/// The most dots left unexplained after an attack around which others are asked at once: a few dots hardly tell the value
+/// that is wrong.
+const FEW: usize = 8;
+/// Per cent of the term budget for changing values after an attack.
+const AFTER_AN_ATTACK: u64 = 20;
+
 /// How the attacks on a candidate ended.
 #[allow(clippy::large_enum_variant, reason = "there is one at a time")]
 enum Attacked {
@@ -166,7 +172,15 @@ impl Search<'_, '_> {
                 now = better;
                 continue;
             }
-            let Some(better) = refine(&mut self.experiments, vec![now.clone()], 1, self.pairs) else { break };
+            if left.len() <= FEW {
+                let before = self.around;
+                self.ask_around(&now.hypothesis, &left)?;
+                self.around_attacks += self.around - before;
+            }
+            let stage = self.experiments.at_most(AFTER_AN_ATTACK);
+            let better = refine(&mut self.experiments, vec![now.clone()], 1, self.pairs);
+            self.experiments.back_to(stage);
+            let Some(better) = better else { break };
             now = better;
             if now.explained < self.experiments.dots.len()
                 && let Single::GivenUp(before) = std::mem::replace(&mut single, Single::Needed)

@@ -275,7 +275,7 @@ impl Search<'_, '_> {
         let Some(best) = tried.iter().max_by_key(|scored| scored.explained).cloned() else { return Ok(None) };
         let wrong = scored::unexplained(&mut self.experiments, &best.hypothesis);
         let is_almost_it = self.experiments.not_around(&wrong) * 100 <= all * (100 - ALMOST);
-        if !is_almost_it || self.around >= ROUNDS_AROUND {
+        if !is_almost_it || self.around - self.around_attacks >= ROUNDS_AROUND {
             return Ok(None);
         }
         let adders = format!("{:?}", best.hypothesis.adders);
@@ -299,7 +299,7 @@ impl Search<'_, '_> {
     /// asked. It is the likeliest one, so this takes its share of the budget even if the stage has ended.
     fn bend_around(&mut self, best: Scored, tried: &mut Vec<Scored>) -> Result<Option<Outcome>, Error> {
         let wrong = scored::unexplained(&mut self.experiments, &best.hypothesis);
-        self.ask_around(&best, &wrong)?;
+        self.ask_around(&best.hypothesis, &wrong)?;
         let end = self.experiments.whole_stage();
         self.experiments.at_most(ONE_SHAPE);
         let scored = refine(&mut self.experiments, vec![best], 1, PAIRS);
@@ -318,7 +318,7 @@ impl Search<'_, '_> {
         if self.only_nan(&near, &wrong)? {
             return Ok(scored);
         }
-        self.ask_around(&near, &wrong)?;
+        self.ask_around(&near.hypothesis, &wrong)?;
         let stage = self.experiments.at_most(ONE_SHAPE);
         self.experiments.at_least(A_LITTLE);
         let scored = refine(&mut self.experiments, vec![near], 1, 0);
@@ -328,7 +328,7 @@ impl Search<'_, '_> {
 
     /// Asks dots around those that a candidate leaves unexplained (`wrong`) and keeps them. A few dots hardly weigh
     /// against the many from which its wrong values follow.
-    fn ask_around(&mut self, best: &Scored, wrong: &[usize]) -> Result<(), Error> {
+    pub(super) fn ask_around(&mut self, best: &Hypothesis, wrong: &[usize]) -> Result<(), Error> {
         let some: Vec<&Dot> = spread(wrong, AROUND).into_iter().map(|at| &self.experiments.dots[at]).collect();
         let seed = seed_of(self.effort.seed, 200 + self.experiments.rounds as u64);
         let dots = around(self.subject().id(), &some, EACH, seed);
@@ -338,7 +338,7 @@ impl Search<'_, '_> {
         let answers = self.experiments.only_ask(&dots)?;
         self.tested += dots.len();
         self.around += 1;
-        let more = self.compare(&best.hypothesis, &dots, &answers)?.len();
+        let more = self.compare(best, &dots, &answers)?.len();
         (self.progress)(&format!("  around {} dots left: {more} more differ", wrong.len()));
         self.experiments.keep_around(dots, answers);
         Ok(())

@@ -37,6 +37,7 @@ pub fn identify(
         counterexamples: Vec::new(),
         pairs: 0,
         around: 0,
+        around_attacks: 0,
         bent: HashSet::new(),
         regrouped: HashSet::new(),
     };

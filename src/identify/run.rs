@@ -94,6 +94,8 @@ pub(super) struct Search<'a, 's> {
     pub(super) pairs: usize,
     /// Rounds of dots around those that a candidate left unexplained.
     pub(super) around: usize,
+    /// Those of them that followed an attack.
+    pub(super) around_attacks: usize,
     /// Trees and adders of which two values have been changed simultaneously.
     pub(super) bent: HashSet<(String, String)>,
     /// Trees whose products have been exchanged in dots left unexplained.

@@ -641,6 +641,25 @@ pub(super) fn named() -> Vec<Made> {
                 ("t", &of(&cut(25, "truncate", "nearest-even"), "ignore_values_below = 1\noutput_fraction_bits = 17")),
             ],
         ),
+        Made::new(
+            "eight-products-and-a-chain-cut-to-eight-bits",
+            "dot.m4n4k16.f32.e4m3.e4m3.f32",
+            "s(8..16, fold(c, 0..8/2, t(all, acc)))",
+            &[
+                (
+                    "s",
+                    "output = \"f32\"\nrounding = \"toward-zero\"\nfraction_bits = 8\nexponent = \"leading\"\n\
+                     below = \"ones-complement\"\nnan = \"0x7fc00000\"",
+                ),
+                (
+                    "t",
+                    "output = \"f32\"\nrounding = \"toward-zero\"\nfraction_bits = 20\nexponent = \"leading\"\n\
+                     exponent_floor = -132\nbelow = \"truncate\"\nzero = \"positive\"\n\
+                     normalised_fraction_bits = 28\nnormalised_below = \"truncate\"\n\
+                     nan = { order = [\"operand\", \"value\"], invalid = \"0xffc00000\" }",
+                ),
+            ],
+        ),
         // f64.
         Made::new(
             "f16-sums-added-before-c-in-f64",
