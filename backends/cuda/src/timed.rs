@@ -8,7 +8,7 @@ use mxprobe_api::{
 };
 
 use mxprobe_shaders::ptx::layout::{Layout, Layouts};
-use mxprobe_shaders::ptx::throughput_loop::{FMA_CHAINS, FMA_THREADS, blocks_of_multiprocessor};
+use mxprobe_shaders::ptx::throughput_loop::{FMA_CHAINS, FMA_THREADS, STAMPS, blocks_of_multiprocessor};
 use mxprobe_shaders::ptx::{Instruction, Kernel};
 
 use crate::session::{Session, called, grid};
@@ -84,12 +84,13 @@ fn time(
                 Some(layouts) => of_unit(layouts, load.operands, groups as usize),
                 None => of_scalars(load.operands, blocks as usize),
             };
-            Resident::upload(session, operation, load, operands)?
+            let warps = blocks as usize * (compiled.kernel.threads / 32) as usize;
+            Resident::upload(session, operation, load, operands, warps)?
         }
     };
     // Overwrites the results of the previous launch, so that they are not mistaken for new ones.
     session.fill(&mut resident.d, FILLINGS[0])?;
-    session.fill(&mut resident.cycles, 0)?;
+    session.fill(&mut resident.stamps, 0)?;
     let mut builder = session.stream.launch_builder(&compiled.function);
     resident.inputs.iter().take(3).for_each(|input| {
         builder.arg(input);
@@ -98,7 +99,7 @@ fn time(
     resident.inputs.iter().skip(3).for_each(|input| {
         builder.arg(input);
     });
-    builder.arg(&steps).arg(&mut resident.cycles).arg(&groups);
+    builder.arg(&steps).arg(&mut resident.stamps).arg(&groups);
     let before = session.event()?;
     // SAFETY: the parameters are those of the kernel's text: pointers, the number of steps in pointer size, a pointer,
     // a count; every buffer holds what that many groups read and write, and all outlive the synchronisation below.
@@ -107,8 +108,7 @@ fn time(
     let milliseconds = before.elapsed_ms(&after).map_err(called("cuEventElapsedTime"))?;
     let elapsed_ns = f64::from(milliseconds) * 1e6;
     let d = session.download(&resident.d, resident.d.len())?;
-    let cycles = session.download(&resident.cycles, 8)?;
-    let cycles = u64::from_le_bytes(cycles.try_into().expect("eight bytes"));
+    let cycles = cycles_of(&session.download(&resident.stamps, resident.stamps.len())?);
     let d = match &compiled.layouts {
         Some(layouts) => unpack(&layouts.d, &d, operation.id.d, resident.period),
         None => Elements::from_bytes(operation.id.d, d)?,
@@ -120,6 +120,18 @@ fn time(
     Ok(Timed { elapsed_ns, clock: Clock::Device, units: Some(units), unit: unit.to_owned(), frequency_hz, pattern, d })
 }
 
+/// The most cycles that a multiprocessor took from the beginning of its first warp to the end of its last.
+fn cycles_of(stamps: &[u8]) -> u64 {
+    let mut spans: HashMap<u64, (u64, u64)> = HashMap::new();
+    for stamp in stamps.chunks_exact(8 * STAMPS) {
+        let [began, ended, unit] =
+            [0, 1, 2].map(|at| u64::from_le_bytes(stamp[8 * at..][..8].try_into().expect("eight bytes")));
+        let span = spans.entry(unit).or_insert((began, ended));
+        *span = (span.0.min(began), span.1.max(ended));
+    }
+    spans.values().map(|(began, ended)| ended.saturating_sub(*began)).max().unwrap_or(0)
+}
+
 /// The operands of the last timed operation, kept on the device: a measurement launches the same kernel dozens of
 /// times, and only D and the number of steps change.
 struct Resident {
@@ -129,7 +141,8 @@ struct Resident {
     /// A, B, C, and scales if there are any.
     inputs: Vec<CudaSlice<u8>>,
     d: CudaSlice<u8>,
-    cycles: CudaSlice<u8>,
+    /// What each warp stores: see [`STAMPS`].
+    stamps: CudaSlice<u8>,
     pattern: Vec<[usize; 3]>,
     /// Groups after which the operands repeat.
     period: usize,
@@ -140,14 +153,20 @@ impl Resident {
         self.id == operation.id && self.span == load.span && self.operands == *load.operands
     }
 
-    fn upload(session: &Session, operation: &Operation, load: &Load<'_>, operands: Operands) -> Result<Self, Error> {
+    fn upload(
+        session: &Session,
+        operation: &Operation,
+        load: &Load<'_>,
+        operands: Operands,
+        warps: usize,
+    ) -> Result<Self, Error> {
         Ok(Self {
             id: operation.id.clone(),
             span: load.span,
             operands: load.operands.clone(),
             inputs: operands.inputs.iter().map(|bytes| session.upload(bytes)).collect::<Result<_, _>>()?,
             d: session.filled(FILLINGS[0], operands.d_bytes)?,
-            cycles: session.upload(&[0; 8])?,
+            stamps: session.filled(0, 8 * STAMPS * warps)?,
             pattern: operands.pattern,
             period: operands.period,
         })
@@ -187,14 +206,16 @@ fn of_unit(layouts: &Layouts, batch: &TileBatch, groups: usize) -> Operands {
     Operands { inputs, d_bytes: groups * layouts.d.bytes(), pattern, period }
 }
 
-/// Prepares operands for the scalar units: every block has the same ones, whose chains take the tiles in turn.
+/// Prepares operands for the scalar units: every block has the same ones, whose chains take the tiles in turn. The chains
+/// of a thread have the first of its tiles of A.
 fn of_scalars(batch: &TileBatch, blocks: usize) -> Operands {
     let chains = FMA_THREADS as usize * FMA_CHAINS;
     let of = |elements: &Elements| -> Vec<u8> {
         (0..chains).flat_map(|chain| &elements.bytes()[chain % batch.tiles * 4..][..4]).copied().collect()
     };
     let inputs = vec![of(&batch.a), of(&batch.b), of(&batch.c)];
-    let pattern = (0..chains).map(|chain| [chain % batch.tiles; 3]).collect();
+    let of_thread = |chain: usize| chain / FMA_CHAINS * FMA_CHAINS;
+    let pattern = (0..chains).map(|chain| [of_thread(chain), chain, chain].map(|at| at % batch.tiles)).collect();
     Operands { inputs, d_bytes: blocks * chains * 4, pattern, period: 1 }
 }
 
@@ -213,4 +234,21 @@ fn unpack(layout: &Layout, packed: &[u8], format: Format, period: usize) -> Elem
         }
     }
     Elements::from_bytes(format, all).expect("elements of this format")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cycles_are_those_from_the_first_warp_of_a_multiprocessor_to_its_last() {
+        let warps = [(100, 150, 3), (140, 300, 3), (7, 90, 0), (120, 290, 3)];
+        let stamps: Vec<u8> = warps
+            .iter()
+            .flat_map(|(began, ended, unit): &(u64, u64, u64)| [began, ended, unit].map(|word| word.to_le_bytes()))
+            .flatten()
+            .collect();
+        assert_eq!(cycles_of(&stamps), 200);
+        assert_eq!(cycles_of(&[]), 0);
+    }
 }

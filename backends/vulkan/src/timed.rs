@@ -91,7 +91,9 @@ fn scalars(session: &mut Session, operation: &Operation, operands: &TileBatch) -
         (0..chains).flat_map(tile).copied().collect()
     };
     let inputs = [of(&operands.a), of(&operands.b), of(&operands.c)];
-    let pattern = (0..chains).map(|at| [at % operands.tiles; 3]).collect();
+    // The chains of an invocation have the first of its tiles of A.
+    let of_invocation = |at: usize| at - at % FMA_SUMS as usize;
+    let pattern = (0..chains).map(|at| [of_invocation(at), at, at].map(|at| at % operands.tiles)).collect();
     Ok(Work { pipeline, inputs, group_bytes: chains * operation.id.d.storage_bytes(), pattern })
 }
 

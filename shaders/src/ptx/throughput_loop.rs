@@ -1,7 +1,7 @@
 //! Throughput kernels: the instruction in a loop over operands held in registers.
 //!
-//! They take two more parameters, before the count: `steps`, the number of multiplications, and `cycles`, to which the
-//! first thread stores the number of cycles of its multiprocessor that the loop took.
+//! They take two more parameters, before the count: `steps`, the number of multiplications, and `cycles`, to which each
+//! warp stores [`STAMPS`]: a multiprocessor finishes its warps one after another, the oldest first.
 
 use super::capability::{PtxVersion, Target};
 use super::instruction::{Instruction, Kind};
@@ -9,6 +9,10 @@ use super::text::{Body, Kernel, module, pointer};
 
 /// The number of instructions in one iteration of the loop, so that counting does not displace multiplying.
 const UNROLLED: usize = 8;
+
+/// The number of 64-bit words that each warp stores: the clock of its multiprocessor before the loop, the clock after it,
+/// and the number of the multiprocessor.
+pub const STAMPS: usize = 3;
 
 /// How often a kernel multiplies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,33 +37,41 @@ impl Steps {
             return row(body, [begin, multiply, end], 1);
         }
         body.lines(
-            ".reg .b64 %wide_steps, %clock, %clock_after, %p_cycles;
-            .reg .b32 %rounds, %rest, %place, %other_place;
+            ".reg .b64 %wide_steps, %began, %ended, %unit, %p_cycles;
+            .reg .b32 %rounds, %rest, %place, %of_warp, %all_warps;
             .reg .pred %again, %is_first;
             ld.param.u64 %wide_steps, [steps];
             cvt.u32.u64 %rest, %wide_steps;",
         );
         split(body);
-        body.line("mov.u64 %clock, %clock64;");
+        body.line("mov.u64 %began, %clock64;");
         repeat(body, [begin, multiply, end]);
     }
 
-    /// Stores the cycles of the loop once its results are available.
+    /// Stores the stamps once the results of the loop are available.
     pub(super) fn store_cycles(self, body: &mut Body) {
         if self == Self::One {
             return;
         }
         body.lines(
-            "mov.u64 %clock_after, %clock64;
-            sub.u64 %clock, %clock_after, %clock;
-            mov.u32 %place, %tid.x;
-            mov.u32 %other_place, %ctaid.x;
-            or.b32 %place, %place, %other_place;
+            "mov.u64 %ended, %clock64;
+            mov.u32 %of_warp, %smid;
+            cvt.u64.u32 %unit, %of_warp;
+            mov.u32 %of_warp, %tid.x;
+            and.b32 %place, %of_warp, 31;
             setp.eq.u32 %is_first, %place, 0;
+            shr.u32 %of_warp, %of_warp, 5;
+            mov.u32 %all_warps, %ntid.x;
+            shr.u32 %all_warps, %all_warps, 5;
+            mov.u32 %place, %ctaid.x;
+            mad.lo.u32 %place, %place, %all_warps, %of_warp;
             ld.param.u64 %p_cycles, [cycles];
-            cvta.to.global.u64 %p_cycles, %p_cycles;
-            @%is_first st.global.u64 [%p_cycles], %clock;",
+            cvta.to.global.u64 %p_cycles, %p_cycles;",
         );
+        body.line(format!("mad.wide.u32 %p_cycles, %place, {}, %p_cycles;", 8 * STAMPS));
+        for (at, stamp) in ["began", "ended", "unit"].into_iter().enumerate() {
+            body.line(format!("@%is_first st.global.u64 [%p_cycles+{}], %{stamp};", 8 * at));
+        }
     }
 }
 
@@ -125,15 +137,18 @@ pub const FMA_THREADS: u32 = 256;
 /// The number of chains in a thread.
 pub const FMA_CHAINS: usize = 8;
 
-/// The f32 multiply-add of the scalar units: thread t of a block takes elements 8t to 8t + 7 of a, b and c, and writes
-/// the same number of elements of d after those of the blocks before it.
+/// The f32 multiply-add of the scalar units: thread t of a block takes element 8t of a, elements 8t to 8t + 7 of b and c,
+/// and writes the same number of elements of d after those of the blocks before it.
+///
+/// The chains of a thread have one factor in common, as in a product of matrices: with three operands of its own, each
+/// multiply-add of a Hopper takes a cycle and a half, because its registers deliver two of them per cycle.
 #[must_use]
 pub fn fma() -> Kernel {
     let mut parameters = vec!["a", "b", "c", "d"];
     Steps::Many.parameters(&mut parameters);
     let mut body = Body::default();
-    for name in ['a', 'b', 'd'] {
-        body.line(format!(".reg .f32 %{name}<{FMA_CHAINS}>;"));
+    for (name, count) in [('a', 1), ('b', FMA_CHAINS), ('d', FMA_CHAINS)] {
+        body.line(format!(".reg .f32 %{name}<{count}>;"));
     }
     body.lines(
         ".reg .b64 %p_a, %p_b, %p_c, %p_d;
@@ -146,10 +161,10 @@ pub fn fma() -> Kernel {
     for (name, thread) in [("a", "%thread"), ("b", "%thread"), ("c", "%thread"), ("d", "%all")] {
         pointer(&mut body, name, thread, 4 * FMA_CHAINS);
     }
-    for (name, pointer) in [('a', 'a'), ('b', 'b'), ('d', 'c')] {
-        (0..FMA_CHAINS).for_each(|at| body.line(format!("ld.global.f32 %{name}{at}, [%p_{pointer}+{}];", 4 * at)));
+    for (name, pointer, count) in [('a', 'a', 1), ('b', 'b', FMA_CHAINS), ('d', 'c', FMA_CHAINS)] {
+        (0..count).for_each(|at| body.line(format!("ld.global.f32 %{name}{at}, [%p_{pointer}+{}];", 4 * at)));
     }
-    let step: Vec<String> = (0..FMA_CHAINS).map(|at| format!("fma.rn.f32 %d{at}, %a{at}, %b{at}, %d{at};")).collect();
+    let step: Vec<String> = (0..FMA_CHAINS).map(|at| format!("fma.rn.f32 %d{at}, %a0, %b{at}, %d{at};")).collect();
     Steps::Many.emit(&mut body, "", &step.join("\n"), "");
     (0..FMA_CHAINS).for_each(|at| body.line(format!("st.global.f32 [%p_d+{}], %d{at};", 4 * at)));
     Steps::Many.store_cycles(&mut body);

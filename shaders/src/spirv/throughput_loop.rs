@@ -12,7 +12,7 @@ use super::module::{Buffer, Entry, Module, op};
 pub const OPERANDS: u32 = 2;
 /// The number of sums that a workgroup holds: sum `i` adds products of A `i` modulo 2 and B `i / 2`.
 pub const SUMS: u32 = 4;
-/// The number of sums in an invocation of the shader of [`fma`], each with its own a and b.
+/// The number of sums in an invocation of the shader of [`fma`], each with its own b, and with the a of the first.
 pub const FMA_SUMS: u32 = 8;
 /// The number of invocations in a workgroup of that shader.
 pub const FMA_INVOCATIONS: u32 = 64;
@@ -139,7 +139,8 @@ impl Kernel {
     }
 }
 
-/// The same with `Fma` of GLSL.std.450 on f32: [`FMA_INVOCATIONS`] invocations per workgroup, [`FMA_SUMS`] sums each.
+/// The same with `Fma` of GLSL.std.450 on f32: [`FMA_INVOCATIONS`] invocations per workgroup, [`FMA_SUMS`] sums each, with
+/// one factor in common: registers may not deliver three operands in every cycle.
 #[must_use]
 pub fn fma() -> Vec<u32> {
     let mut shader = Shader::new([Component::F32; 4], 1);
@@ -155,16 +156,16 @@ pub fn fma() -> Vec<u32> {
         let pointer = shader.element(buffer, place);
         shader.module.result(Op::Load, float, &[pointer])
     };
-    let factors: Vec<(u32, u32)> =
-        (0..FMA_SUMS).map(|at| (load(&mut shader, 0, at), load(&mut shader, 1, at))).collect();
+    let common = load(&mut shader, 0, 0);
+    let factors: Vec<u32> = (0..FMA_SUMS).map(|at| load(&mut shader, 1, at)).collect();
     for (at, sum) in (0..FMA_SUMS).zip(&variables[1..]) {
         let start = load(&mut shader, 2, at);
         op(&mut shader.module.code, Op::Store, &[*sum, start]);
     }
     shader.repeat(variables[0], steps, |module| {
-        for ((a, b), sum) in factors.iter().zip(&variables[1..]) {
+        for (factor, sum) in factors.iter().zip(&variables[1..]) {
             let before = module.result(Op::Load, float, &[*sum]);
-            let after = module.glsl(float, GlslStd450Op::Fma, &[*a, *b, before]);
+            let after = module.glsl(float, GlslStd450Op::Fma, &[common, *factor, before]);
             op(&mut module.code, Op::Store, &[*sum, after]);
         }
     });

@@ -91,6 +91,9 @@ impl Names {
 
     fn declare_registers(&mut self, name: &str, kind: Type, line: usize) -> Result<(), Fault> {
         let mut add = |name: String| {
+            if is_special(&name) {
+                return Err(Fault::new(line, format!("'{name}' is a special register")));
+            }
             if self.registers.insert(name.clone(), (self.masks.len(), kind)).is_some() {
                 return Err(Fault::new(line, format!("Duplicate definition of variable '{name}'")));
             }
@@ -126,4 +129,42 @@ impl Names {
         self.shared_end = start + count.checked_mul(kind.bytes() as u64).filter(|bytes| *bytes <= 1 << 20)?;
         self.shared.insert(name, start).is_none().then_some(())
     }
+}
+
+/// Whether PTX predefines a register of this name. NVIDIA's assembler accepts such a declaration, but reads the special
+/// register wherever the name occurs.
+fn is_special(name: &str) -> bool {
+    const NAMES: [&str; 23] = [
+        "tid",
+        "ntid",
+        "laneid",
+        "warpid",
+        "nwarpid",
+        "ctaid",
+        "nctaid",
+        "smid",
+        "nsmid",
+        "gridid",
+        "clock",
+        "clock_hi",
+        "clock64",
+        "globaltimer",
+        "globaltimer_lo",
+        "globaltimer_hi",
+        "clusterid",
+        "nclusterid",
+        "is_explicit_cluster",
+        "total_smem_size",
+        "aggr_smem_size",
+        "dynamic_smem_size",
+        "current_graph_exec",
+    ];
+    const STEMS: [&str; 5] = ["lanemask_", "cluster_", "reserved_smem_offset_", "envreg", "pm"];
+    name.strip_prefix('%').is_some_and(|name| {
+        let numbered = |stem: &&str| {
+            name.strip_prefix(*stem)
+                .is_some_and(|rest| stem.ends_with('_') || rest.starts_with(|first: char| first.is_ascii_digit()))
+        };
+        NAMES.contains(&name) || STEMS.iter().any(|stem| numbered(&stem))
+    })
 }
