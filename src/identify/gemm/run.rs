@@ -224,7 +224,17 @@ fn part(
     let shows_order = !has_order || tree.is_some();
     let mut readings = tree.as_ref().map_or_else(|| vec![Vec::new()], readings_of);
     let (failed, kept) = (Vec::new(), Vec::new());
-    let mut fit = Fit { product, units: units(id), tree, weights, seed, tried: 0, nearest: None, failed, kept };
+    let mut fit = Fit {
+        product,
+        units: units(id, &product.device().info().name),
+        tree,
+        weights,
+        seed,
+        tried: 0,
+        nearest: None,
+        failed,
+        kept,
+    };
     let compared = |fit: &mut Fit<'_, '_>, readings: &[Vec<Split>], own: bool| {
         let found = attempts(fit, readings, (regions, region), effort, own, progress)?;
         Ok::<_, Error>(found.map(|found| GemmOutcome::Identified(Found { shows_order, ..found })))

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use mxprobe_api::{Elements, Format, GemmOperands, OperationId, Random};
-use mxprobe_models::{Evaluator, shipped};
+use mxprobe_models::{Evaluator, Model, cards, is_called, shipped};
 
 use super::{
     candidate::Unit,
@@ -18,10 +18,12 @@ const PRODUCTS: usize = 85;
 /// Models of loops, which come first; those of hardware follow in the order of the shipped models.
 const FIRST: [&str; 3] = ["fma-chain", "serial", "pairwise"];
 
-/// Returns one operation for each way in which the models sum products of these formats.
-pub(super) fn units(id: &OperationId) -> Vec<Unit> {
+/// Returns one operation for each way in which the models sum products of these formats. Of models that sum alike, the
+/// one that the device's name mentions is taken, if any does.
+pub(super) fn units(id: &OperationId, device: &str) -> Vec<Unit> {
     let mut models: Vec<_> = shipped().iter().collect();
-    models.sort_by_key(|model| FIRST.iter().position(|name| *name == model.name).unwrap_or(FIRST.len()));
+    let place = |model: &Model| FIRST.iter().position(|name| *name == model.name).unwrap_or(FIRST.len());
+    models.sort_by_cached_key(|model| (place(model), !is_mentioned(device, model)));
     let mut known: HashMap<Vec<u64>, ()> = HashMap::new();
     let mut found = Vec::new();
     for model in models {
@@ -42,6 +44,13 @@ pub(super) fn units(id: &OperationId) -> Vec<Unit> {
         }
     }
     found
+}
+
+/// Whether a device's name mentions a model, by its name or that of a card.
+fn is_mentioned(device: &str, model: &Model) -> bool {
+    let mut names = std::iter::once(&model.name).chain(&model.aliases).map(String::as_str);
+    let mut of_cards = cards().filter(|card| card.model == model.name);
+    names.any(|name| is_called(device, name)) || of_cards.any(|card| is_called(device, card.name))
 }
 
 /// Returns a unit's results for some sums that start at +0 or at another c. Units with equal results are taken to be
@@ -67,4 +76,24 @@ fn signature(evaluator: &Evaluator) -> Option<Vec<u64>> {
     let operands = GemmOperands { m: SUMS, n: 1, k: PRODUCTS, a: &a, b: &b, c: &c, scale_a: None, scale_b: None };
     let d = evaluator.multiply(&operands, 1).ok()?;
     Some(std::iter::once(u64::from(id.d.bits())).chain(d.iter()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_units_that_sum_alike_the_one_on_the_device_is_named() {
+        let id: OperationId = "gemm.m64n64k64.f32.f16.f16.f32".parse().expect("an id");
+        for (device, expected) in [
+            ("cuBLASLt 13.1.0 on NVIDIA H200", "h100"),
+            ("cuBLASLt 12.8.3 on NVIDIA GeForce RTX 4060 Ti", "l40s"),
+            ("cuBLASLt 13.1.0 on NVIDIA B200", "b200"),
+        ] {
+            let found = units(&id, device);
+            let is_there = |model: &str| found.iter().any(|unit| unit.model == model);
+            assert!(is_there(expected), "{device}");
+            assert!(!(is_there("b200") && is_there("h100")), "{device}: their sums of f16 are the same");
+        }
+    }
 }
