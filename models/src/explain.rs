@@ -75,6 +75,10 @@ impl Model {
             let cited = unit.provenance.cited("flush");
             let _ = writeln!(text, "    - subnormals of {} are read as {to} {cited}", listed(&flushed, "and"));
         }
+        if let Some(format) = flush.converted {
+            let cited = unit.provenance.cited("convert_to");
+            let _ = writeln!(text, "    - a and b are converted to {format} before they are multiplied {cited}");
+        }
         if let Some(note) = &unit.note {
             let _ = writeln!(text, "    - note: {note} {}", unit.provenance.cited("note"));
         }
@@ -200,9 +204,9 @@ mod tests {
             "d is [from c, for each 16 of all products, f32(the group + the result so far)] [measured: km-h100]",
             "25 bits are kept below the largest exponent (a product's is the sum of its operands', not normalised) of any \
              term [measured: km-h100]",
-            "that exponent counts as no less than -133, as if zero had it [assumed: mmasim]",
+            "that exponent counts as no less than -133, as if zero had it [measured: h200]",
             "normalised and rounded once, toward zero, to f32 of 13 fraction bits [measured: km-h100]",
-            "every NaN result is 0x7fffffff [assumed: smt]",
+            "every NaN result is 0x7fffffff [measured: h200]",
             "fadd(f32(the products whose k modulo 4 is 2, 3 + f32(the products whose k modulo 4 is 0, 1 + +0)) + c)",
             "h100@zero-exponent-mmasim-1: every zero term has the exponent -126 [mmasim-1]",
         ] {

@@ -28,6 +28,7 @@
 
 mod adder;
 mod cards;
+mod convert;
 mod document;
 mod exact;
 mod explain;
@@ -48,6 +49,7 @@ mod write;
 
 pub use adder::{Adder, Below, Class, Exponent, GridRule, IgnoredValues, NanCause, NanRules, Output, Scale, ZeroSign};
 pub use cards::{Card, cards, find, is_called};
+pub use convert::holds;
 pub use exact::{Dot, Exact, Observer, Step, Value, evaluate};
 pub use fast::{Evaluator, Path, Sample, Vectorised, vectorised};
 pub use gemm::{multiply, threads};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use mxprobe_api::{Error, OperationId, OperationSet};
+use mxprobe_api::{Error, Format, OperationId, OperationSet};
 
 use crate::{
     adder::{Adder, Output, Scale},
@@ -78,6 +78,20 @@ pub struct Flush {
     pub c: bool,
     /// They become +0 whatever their sign.
     pub to_positive: bool,
+    /// The format to which A and B are converted before they are multiplied: a subnormal of theirs that is a normal
+    /// number there counts as one.
+    pub converted: Option<Format>,
+}
+
+impl Flush {
+    /// Whether subnormals of an operand in this format are normal numbers of the format to which it is converted.
+    #[must_use]
+    pub fn normalises(&self, format: Format) -> bool {
+        let least = |format: Format| format.as_float().map(|float| float.min_exponent());
+        let fraction_bits = format.fraction_bits().cast_signed();
+        let (own, converted) = (least(format), self.converted.and_then(least));
+        own.zip(converted).is_some_and(|(own, converted)| fraction_bits > 0 && converted <= own - fraction_bits)
+    }
 }
 
 impl Model {

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use mxprobe_api::{Error, Operation, OperationSet};
+use mxprobe_api::{Error, Format, Operation, OperationSet};
 
 use crate::{
     adder::Adder,
+    convert::holds,
     document::{Document, Item, Place, Table},
     model::{Flush, Model, SCHEMA, Unit, Variant, check_plan},
     parameters::read_adder,
@@ -152,12 +153,21 @@ impl Unit {
                     .error(format!("`{other}` is not one of signed-zero, positive-zero")));
             }
         };
+        flush.converted = match table.text("convert_to")? {
+            None => None,
+            Some(name) => Some(Format::named(name).map_err(|error| table.place_of("convert_to").error(error))?),
+        };
         let scope = table.text("scope")?.unwrap_or("thread");
         let mut ids = Vec::new();
         for (operation, place) in operations_of(table, scope)? {
             let id = operation.id.clone();
             let plan = parsed.plan(id.shape.sizes().2).map_err(|error| place.error(error))?;
             check_plan(&id, &plan, adders).map_err(|error| place.error(format!("{id}: {error}")))?;
+            if let Some(to) = flush.converted
+                && let Some(from) = [id.a, id.b].into_iter().find(|from| !holds(to, *from))
+            {
+                return Err(place.error(format!("{id}: {to} does not hold every value of {from}")));
+            }
             if operations.insert(id.clone(), operation).is_some() {
                 return Err(place.error(format!("{id} appears twice in this file")));
             }

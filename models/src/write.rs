@@ -78,6 +78,9 @@ impl Model {
         if !flushed.is_empty() {
             let _ = writeln!(text, "flush = {}", list(&flushed));
         }
+        if let Some(format) = unit.flush.converted {
+            let _ = writeln!(text, "convert_to = {}", quoted(format.name()));
+        }
         if unit.flush.to_positive {
             text += "flush_to = \"positive-zero\"\n";
         }

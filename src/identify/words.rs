@@ -18,5 +18,8 @@ pub fn parameters(arithmetic: &Arithmetic) -> Vec<String> {
         let zero = if flush.to_positive { "+0" } else { "zero of their sign" };
         lines.push(format!("subnormals of {} are read as {zero}", flushed.join(", ")));
     }
+    if let Some(format) = flush.converted {
+        lines.push(format!("a and b are converted to {format} before they are multiplied"));
+    }
     lines
 }

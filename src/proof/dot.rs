@@ -11,7 +11,7 @@ use super::{
     conditions::{Conditions, narrowed},
     integer::Integer,
     logic::Logic,
-    number::{Candidate, Number, Scales, Term, flushed, product, read},
+    number::{Candidate, Number, Scales, Term, flushed, normalised, product, read},
     words::Word,
 };
 use crate::dots::Dot;
@@ -194,11 +194,13 @@ impl<B: Copy + std::fmt::Debug> Scene<'_, B> {
         let a = read(logic, id.a, &self.inputs.a[&k]);
         let a = narrowed(logic, id.a, conditions.a, a);
         let a = if flush.a { flushed(logic, a, flush.to_positive) } else { a };
+        let a = if flush.normalises(id.a) { normalised(logic, a) } else { a };
         let b = read(logic, id.b, &self.inputs.b[&k]);
         let b = narrowed(logic, id.b, conditions.b, b);
         let b = if flush.b { flushed(logic, b, flush.to_positive) } else { b };
+        let b = if flush.normalises(id.b) { normalised(logic, b) } else { b };
         let scales = if scales_sum(adder) { None } else { self.scales(logic, k) };
-        let mut factors = vec![&a, &b];
+        let mut factors = if adder.nan.b_first { vec![&b, &a] } else { vec![&a, &b] };
         factors.extend(scales.iter().flat_map(|(a, b)| [a, b]));
         let operands = factors
             .iter()

@@ -4,7 +4,7 @@ use mxprobe_api::OperationId;
 
 use super::{
     align::Aligned,
-    number::{Finite, NanCauses, Number, Operands, Value, flushed, multiply, read},
+    number::{Finite, NanCauses, Number, Operands, Value, flushed, in_format, multiply, read},
     step::{self, Observer, Step},
     sum::sum,
 };
@@ -52,8 +52,8 @@ pub(crate) fn evaluate_observed(
         Some((read(block.format, a[index]), read(block.format, b[index])))
     };
     let product = |k: usize, scaled: bool| {
-        let a = flushed(read(id.a, dot.a[k]), unit.flush.a, unit.flush);
-        let b = flushed(read(id.b, dot.b[k]), unit.flush.b, unit.flush);
+        let a = in_format(flushed(read(id.a, dot.a[k]), unit.flush.a, unit.flush), unit.flush.converted);
+        let b = in_format(flushed(read(id.b, dot.b[k]), unit.flush.b, unit.flush), unit.flush.converted);
         let scales = if scaled { scale_of(k) } else { None };
         Operands { a, b, scales }
     };
@@ -96,7 +96,7 @@ pub(super) fn add(
             Term::Product(k) => {
                 let operands = product(*k, scales_products);
                 let value = multiply(&operands);
-                if !causes.note_operands(&operands) {
+                if !causes.note_operands(&operands, adder.nan.b_first) {
                     causes.invalid |= matches!(value, Value::Nan);
                 }
                 (Class::Products, overflowed(adder, value))

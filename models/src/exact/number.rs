@@ -6,6 +6,7 @@ use mxprobe_api::{Decoded, Format};
 use super::step::{self, Exact};
 use crate::{
     adder::{Adder, Exponent, NanCause},
+    convert::{converted, quieted},
     model::Flush,
 };
 
@@ -170,9 +171,10 @@ pub(super) struct NanCauses {
 
 impl NanCauses {
     /// Records the first NaN among the operands and their scales, if any, and says whether there is one.
-    pub(super) fn note_operands(&mut self, operands: &Operands) -> bool {
+    pub(super) fn note_operands(&mut self, operands: &Operands, b_first: bool) -> bool {
         let scales = operands.scales.iter().flat_map(|(a, b)| [a, b]);
-        let mut numbers = [&operands.a, &operands.b].into_iter().chain(scales);
+        let (a, b) = (&operands.a, &operands.b);
+        let mut numbers = if b_first { [b, a] } else { [a, b] }.into_iter().chain(scales);
         let nan = numbers.find(|number| matches!(number.value(), Value::Nan));
         if let Some(nan) = nan {
             self.operand.get_or_insert_with(|| Box::new(nan.clone()));
@@ -200,7 +202,9 @@ impl NanCauses {
 
     pub(super) fn bits(&self, adder: &Adder, format: Format) -> u64 {
         let rules = &adder.nan;
-        let of = |number: &Number, fixed: Option<u64>| fixed.unwrap_or_else(|| quieted(number, format, rules.invalid));
+        let of = |number: &Number, fixed: Option<u64>| {
+            fixed.unwrap_or_else(|| passed_on(number, format).unwrap_or(rules.invalid))
+        };
         let first = rules.order.iter().find_map(|cause| match cause {
             NanCause::Operand => self.operand.as_ref().map(|number| of(number, rules.operand)),
             NanCause::Value => self.value.as_ref().map(|number| of(number, rules.value)),
@@ -210,16 +214,16 @@ impl NanCauses {
     }
 }
 
-/// Converts a NaN to another format: keeps sign and payload, aligns the payload to the top of the fraction and sets the
-/// quiet bit. Returns `otherwise` if either format has no payload.
-fn quieted(number: &Number, to: Format, otherwise: u64) -> u64 {
-    let Number::Bits { format, bits, .. } = number else { return otherwise };
-    let (Decoded::Nan { negative, payload }, Some(encoding)) = (format.decode(*bits), to.as_float()) else {
-        return otherwise;
-    };
-    let ieee = |format: Format| format.infinity(false).is_some();
-    let Some(quiet) = to.nan().filter(|_| ieee(to) && ieee(*format)) else { return otherwise };
-    let (from, into) = (format.fraction_bits(), encoding.fraction_bits);
-    let payload = if into >= from { payload << (into - from) } else { payload >> (from - into) };
-    quiet | (payload << encoding.unread_bits) | u64::from(negative) << (to.bits() - 1)
+/// A NaN in another format; `None` if either format has no payload.
+fn passed_on(number: &Number, to: Format) -> Option<u64> {
+    let Number::Bits { format, bits, .. } = number else { return None };
+    quieted(*format, *bits, to)
+}
+
+/// An operand in the format to which it is converted.
+pub(super) fn in_format(number: Number, to: Option<Format>) -> Number {
+    match (number, to) {
+        (Number::Bits { format, bits, .. }, Some(to)) => read(to, converted(format, bits, to)),
+        (number, _) => number,
+    }
 }

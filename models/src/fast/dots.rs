@@ -32,6 +32,11 @@ impl Evaluator {
     /// If the operands do not fit the operation; [`DotOperands::validate`] checks this.
     #[must_use]
     pub fn dots(&self, operands: &DotOperands<'_>) -> Elements {
+        let in_format = self.converted.as_ref().map(|to| (to.a.elements(operands.a), to.b.elements(operands.b)));
+        let operands = match &in_format {
+            Some((a, b)) => &DotOperands { a, b, ..*operands },
+            None => operands,
+        };
         let shares = threads().min(operands.count / DOTS_PER_THREAD).max(1);
         let each = operands.count.div_ceil(shares).next_multiple_of(AT_ONCE).max(1);
         let mut found = Elements::zeros(self.id().d, operands.count);
@@ -48,7 +53,7 @@ impl Evaluator {
 
     /// Computes d of some of the dots, as bytes.
     fn dots_of(&self, operands: &DotOperands<'_>, dots: Range<usize>, into: &mut [u8]) {
-        let sample = Sample::with_path(self.id(), self.flush(), self.path());
+        let sample = Sample::with_path(&self.id, self.unit.flush, self.path());
         let mut rest = Rest { evaluator: self, operands, first: dots.start, sample, places: Vec::new() };
         let done = match self.kernels() {
             Kernels::Chain(kernel) => in_lanes(kernel, dots.clone(), into, &mut rest),
@@ -108,7 +113,7 @@ impl Rest<'_> {
 fn in_lanes<K: OfDots>(kernel: &K, dots: Range<usize>, into: &mut [u8], rest: &mut Rest<'_>) -> usize {
     let Some(ones) = kernel.ones() else { return 0 };
     let DotOperands { a, b, c, .. } = *rest.operands;
-    let (id, path) = (rest.evaluator.id(), rest.evaluator.path());
+    let (id, path) = (&rest.evaluator.id, rest.evaluator.path());
     let (k, size) = (id.shape.sizes().2, id.d.storage_bytes());
     let (mut of_a, mut products) = (K::B::default(), K::B::default());
     let mut accumulators = [K::Accumulator::default(); AT_ONCE];

@@ -26,10 +26,11 @@ mod unpack;
 
 use std::sync::{Arc, OnceLock};
 
-use mxprobe_api::{Elements, Error, GemmOperands, OperationId, TileBatch};
+use mxprobe_api::{Elements, Error, Format, GemmOperands, OperationId, TileBatch};
 
 use crate::{
     adder::Adder,
+    convert::Conversion,
     exact::{self, Dot},
     model::{Flush, Model, Unit},
     tree::Plan,
@@ -57,9 +58,13 @@ impl Path {
 }
 
 /// One operation of one model, prepared for computing.
+///
+/// If the unit converts A and B to another format, it computes the operation on operands in that format: `id` and `unit`
+/// are those, and operands are converted before anything else.
 #[derive(Clone, Debug)]
 pub struct Evaluator {
     id: OperationId,
+    converted: Option<Box<Converted>>,
     adders: Vec<Adder>,
     unit: Unit,
     plan: Arc<Plan>,
@@ -88,19 +93,31 @@ impl Evaluator {
     pub fn with_path(model: &Model, id: &OperationId, path: Path) -> Result<Self, Error> {
         let missing = || Error::invalid(format!("the model {} has no operation {id}", model.name));
         let (unit, plan) = model.plan(id).ok_or_else(missing)?;
-        let compiled = Compiled::new(&model.adders, unit, &plan, id);
+        let mut made = Self::of(&model.adders, unit.clone(), Arc::new(plan), id, path);
+        if matches!(made.kernel, Kernels::Chain(_)) {
+            made.one_nan = OneNan::of(&made.adders, &made.plan, &made.id);
+        }
+        Ok(made)
+    }
+
+    fn of(adders: &[Adder], mut unit: Unit, plan: Arc<Plan>, id: &OperationId, path: Path) -> Self {
+        let converted = Converted::of(id, unit.flush);
+        let mut id = id.clone();
+        if let Some(to) = unit.flush.converted.take() {
+            (id.a, id.b, unit.flush.a, unit.flush.b) = (to, to, false, false);
+        }
+        let compiled = Compiled::new(adders, &unit, &plan, &id);
         let path = path.min(simd::fastest());
-        let kernel = Kernels::of(&model.adders, unit, &plan, id, path);
+        let kernel = Kernels::of(adders, &unit, &plan, &id, path);
         let path = if matches!(kernel, Kernels::None) { path.min(Path::Scalar) } else { path };
-        let one_nan = if matches!(kernel, Kernels::Chain(_)) { OneNan::of(&model.adders, &plan, id) } else { None };
-        let (id, adders, plan, spare) = (id.clone(), model.adders.clone(), Arc::new(plan), OnceLock::new());
-        Ok(Self { id, adders, unit: unit.clone(), plan, compiled, kernel, spare, one_nan, path })
+        let (adders, spare) = (adders.to_vec(), OnceLock::new());
+        Self { id, converted, adders, unit, plan, compiled, kernel, spare, one_nan: None, path }
     }
 
     /// The operation that it computes.
     #[must_use]
     pub fn id(&self) -> &OperationId {
-        &self.id
+        self.converted.as_ref().map_or(&self.id, |converted| &converted.id)
     }
 
     /// The adders of its model.
@@ -115,10 +132,10 @@ impl Evaluator {
         &self.plan
     }
 
-    /// Which operands' subnormals are read as zero.
+    /// How operands are read.
     #[must_use]
     pub fn flush(&self) -> Flush {
-        self.unit.flush
+        self.converted.as_ref().map_or(self.unit.flush, |converted| converted.flush)
     }
 
     /// The path used for whole matrices.
@@ -134,7 +151,10 @@ impl Evaluator {
     /// k.
     pub fn dot(&self, dot: Dot<'_>) -> Result<u64, Error> {
         self.validate(dot)?;
-        Ok(self.value(dot))
+        let Some(converted) = &self.converted else { return Ok(self.value(dot)) };
+        let a: Vec<u64> = dot.a.iter().map(|bits| converted.a.bits(*bits)).collect();
+        let b: Vec<u64> = dot.b.iter().map(|bits| converted.b.bits(*bits)).collect();
+        Ok(self.value(Dot { a: &a, b: &b, ..dot }))
     }
 
     fn validate(&self, dot: Dot<'_>) -> Result<(), Error> {
@@ -178,6 +198,21 @@ impl Evaluator {
     /// If the batch does not fit the operation; [`TileBatch::validate`] checks this.
     #[must_use]
     pub fn tiles(&self, batch: &TileBatch, threads: usize) -> Elements {
+        let in_format;
+        let batch = match &self.converted {
+            None => batch,
+            Some(converted) => {
+                in_format = TileBatch {
+                    tiles: batch.tiles,
+                    a: converted.a.elements(&batch.a),
+                    b: converted.b.elements(&batch.b),
+                    c: batch.c.clone(),
+                    scale_a: batch.scale_a.clone(),
+                    scale_b: batch.scale_b.clone(),
+                };
+                &in_format
+            }
+        };
         match self.kernels() {
             Kernels::None => drive::tiles(self, None::<&ChainPlan>, batch, threads),
             Kernels::Chain(kernel) => drive::tiles(self, Some(kernel), batch, threads),
@@ -191,6 +226,11 @@ impl Evaluator {
 
     /// Computes D of one product of matrices whose lengths were checked.
     pub(crate) fn matrices(&self, matrices: &GemmOperands<'_>, threads: usize) -> Elements {
+        let in_format = self.converted.as_ref().map(|to| (to.a.elements(matrices.a), to.b.elements(matrices.b)));
+        let matrices = match &in_format {
+            Some((a, b)) => &GemmOperands { a, b, ..*matrices },
+            None => matrices,
+        };
         match self.kernels() {
             Kernels::None => drive::matrices(self, None::<&ChainPlan>, matrices, threads),
             Kernels::Chain(kernel) => drive::matrices(self, Some(kernel), matrices, threads),
@@ -268,6 +308,24 @@ impl Evaluator {
         let scales = self.compiled.scale.map(|reader| (bits(reader, dot.scale_a), bits(reader, dot.scale_b)));
         let scales = scales.as_ref().map(|(a, b)| (&a[..], &b[..]));
         self.exact(Dot { a: &a, b: &b, c, scales })
+    }
+}
+
+/// An operation whose operands are converted to another format.
+#[derive(Clone, Debug)]
+struct Converted {
+    id: OperationId,
+    flush: Flush,
+    a: Conversion,
+    b: Conversion,
+}
+
+impl Converted {
+    /// `None` if operands stay in their formats.
+    fn of(id: &OperationId, flush: Flush) -> Option<Box<Self>> {
+        let to = flush.converted?;
+        let of = |format: Format, own: bool| Conversion::new(format, to, own, flush.to_positive);
+        Some(Box::new(Self { id: id.clone(), flush, a: of(id.a, flush.a), b: of(id.b, flush.b) }))
     }
 }
 

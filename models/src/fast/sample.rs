@@ -1,17 +1,18 @@
 //! Samples: dots unpacked once, for many evaluators of one operation.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use mxprobe_api::{DotOperands, Error, OperationId};
 
 use super::{
-    Evaluator, Kernels, Path,
-    scalar::{Compiled, DOTS, Known, Source, UnpackedDot, significand_bits},
+    Evaluator, Path,
+    scalar::{DOTS, Known, Source, UnpackedDot, significand_bits},
     simd,
     unpack::{Reader, Unpacked, kind_of_product},
 };
 use crate::{
     adder::Adder,
+    convert::Conversion,
     exact::Dot,
     model::{Flush, Unit, check_plan},
     provenance::{Basis, Origin, Provenance},
@@ -26,6 +27,8 @@ pub struct Sample {
     k: usize,
     scale_blocks: usize,
     flush: Flush,
+    /// How A and B are converted before they are read, if they are.
+    converted: Option<[Conversion; 2]>,
     path: Path,
     of_a: Reader,
     of_b: Reader,
@@ -54,19 +57,27 @@ impl Sample {
     pub fn with_path(id: &OperationId, flush: Flush, path: Path) -> Self {
         let k = id.shape.sizes().2;
         let scale_blocks = id.block_scale().map_or(0, |scale| k.div_ceil(scale.block));
+        let operands = [(id.a, flush.a), (id.b, flush.b)];
+        let converted =
+            flush.converted.map(|to| operands.map(|(of, own)| Conversion::new(of, to, own, flush.to_positive)));
+        let [of_a, of_b] = operands.map(|(format, own)| match flush.converted {
+            Some(to) => Reader::new(to, false, false),
+            None => Reader::new(format, own, flush.to_positive),
+        });
         Self {
             k,
             scale_blocks,
             flush,
+            converted,
             path: path.min(simd::fastest()),
-            of_a: Reader::new(id.a, flush.a, flush.to_positive),
-            of_b: Reader::new(id.b, flush.b, flush.to_positive),
+            has_products: significand_bits(of_a.format) + significand_bits(of_b.format) <= 64,
+            of_a,
+            of_b,
             of_c: Reader::new(id.c, flush.c, flush.to_positive),
             of_scales: id.block_scale().map(|scale| Reader::new(scale.format, false, false)),
             a: Vec::new(),
             b: Vec::new(),
             products: Vec::new(),
-            has_products: significand_bits(id.a) + significand_bits(id.b) <= 64,
             c: Vec::new(),
             scale_a: Vec::new(),
             scale_b: Vec::new(),
@@ -97,8 +108,13 @@ impl Sample {
     /// If the number of products or scales differs from the operation's.
     pub fn push(&mut self, dot: Dot<'_>) {
         assert!(dot.a.len() == self.k && dot.b.len() == self.k, "k is {}", self.k);
-        self.of_a.read_all(dot.a, &mut self.a);
-        self.of_b.read_all(dot.b, &mut self.b);
+        if let Some([of_a, of_b]) = &self.converted {
+            self.a.extend(dot.a.iter().map(|bits| self.of_a.read(of_a.bits(*bits))));
+            self.b.extend(dot.b.iter().map(|bits| self.of_b.read(of_b.bits(*bits))));
+        } else {
+            self.of_a.read_all(dot.a, &mut self.a);
+            self.of_b.read_all(dot.b, &mut self.b);
+        }
         self.multiply_last();
         self.c.push(self.of_c.read(dot.c));
         if let (Some(reader), Some((of_a, of_b))) = (self.of_scales, dot.scales) {
@@ -108,7 +124,7 @@ impl Sample {
         }
     }
 
-    /// Adds dot number `at` of operands that fit the operation.
+    /// Adds dot number `at` of operands that fit the operation and are not converted.
     pub(super) fn push_from(&mut self, operands: &DotOperands<'_>, at: usize) {
         let DotOperands { a, b, c, scale_a, scale_b, .. } = *operands;
         let (k, blocks) = (self.k, self.scale_blocks);
@@ -199,12 +215,7 @@ impl Evaluator {
             note: None,
             provenance: Provenance { origin, exceptions: std::collections::BTreeMap::new() },
         };
-        let compiled = Compiled::new(adders, &unit, plan, id);
-        let path = path.min(simd::fastest());
-        let kernel = Kernels::of(adders, &unit, plan, id, path);
-        let path = if matches!(kernel, Kernels::None) { path.min(Path::Scalar) } else { path };
-        let (adders, plan, spare) = (adders.to_vec(), Arc::clone(plan), OnceLock::new());
-        Ok(Self { id: id.clone(), adders, unit, plan, compiled, kernel, spare, one_nan: None, path })
+        Ok(Self::of(adders, unit, Arc::clone(plan), id, path))
     }
 
     /// Computes d of those dots of a sample whose indices `which` yields, in that order, until `visit` returns false.
@@ -218,7 +229,7 @@ impl Evaluator {
         which: impl IntoIterator<Item = usize>,
         mut visit: impl FnMut(usize, u64) -> bool,
     ) -> usize {
-        assert!(sample.flush == self.unit.flush, "a sample read as {:?}", sample.flush);
+        assert!([self.flush(), self.unit.flush].contains(&sample.flush), "a sample read as {:?}", sample.flush);
         // Most dots are known side by side.
         let mut scratch = None;
         let abreast = sample.has_products && sample.path >= Path::Avx2;

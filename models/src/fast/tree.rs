@@ -71,7 +71,8 @@ impl Nan {
             return Some(Self::One(bits(rules.invalid)?));
         }
         // Of a NaN that comes from f32, an f16 keeps the first bits only.
-        if rules.order != [NanCause::Operand, NanCause::Value, NanCause::Invalid] || format != Format::F32 {
+        let usual = [NanCause::Operand, NanCause::Value, NanCause::Invalid];
+        if rules.order != usual || rules.b_first || format != Format::F32 {
             return None;
         }
         let or_quiet = |of: Option<u64>| of.map_or(Some(None), |of| bits(of).map(Some));

@@ -56,7 +56,8 @@ pub(super) fn read_nan(adder: &mut Adder, table: &Table<'_>) -> Result<(), Error
     };
     let (operand, value) = (quiet_or_bits("operand")?, quiet_or_bits("value")?);
     let invalid = bits(&rules, "invalid", rules.required_text("invalid")?)?;
-    adder.nan = NanRules { order, operand, value, invalid };
+    let b_first = rules.boolean("b_first")?.unwrap_or(false);
+    adder.nan = NanRules { order, b_first, operand, value, invalid };
     rules.finish()
 }
 
@@ -77,6 +78,9 @@ pub(super) fn write_nan(adder: &Adder) -> String {
         let order: Vec<String> = rules.order.iter().map(|cause| quoted(name(*cause))).collect();
         fields.push(format!("order = [{}]", order.join(", ")));
     }
+    if rules.b_first {
+        fields.push("b_first = true".to_owned());
+    }
     for (key, bits) in [("operand", rules.operand), ("value", rules.value)] {
         fields.push(format!("{key} = {}", bits.map_or_else(|| quoted("quiet"), hex)));
     }
@@ -90,6 +94,7 @@ pub(super) fn nan_words(rules: &NanRules, format: Format) -> String {
     }
     let of = |bits: Option<u64>| bits.map_or("itself, quieted".to_owned(), |bits| format.hex(bits));
     let each = rules.order.iter().map(|cause| match cause {
+        NanCause::Operand if rules.b_first => format!("a NaN in b or a gives {}", of(rules.operand)),
         NanCause::Operand => format!("a NaN in a or b gives {}", of(rules.operand)),
         NanCause::Value => format!("a NaN in c gives {}", of(rules.value)),
         NanCause::Invalid => format!("Inf*0 and Inf-Inf give {}", format.hex(rules.invalid)),

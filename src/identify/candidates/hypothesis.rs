@@ -131,7 +131,8 @@ impl Hypothesis {
     /// Returns how many values differ from the simplest ones. Of two models that agree, the simpler is taken.
     pub(in crate::identify) fn complexity(&self) -> usize {
         let flush = [self.flush.a, self.flush.b, self.flush.c, self.flush.to_positive];
-        self.adders.iter().map(Adder::complexity).sum::<usize>() + flush.iter().filter(|flag| **flag).count()
+        let reading = flush.iter().filter(|flag| **flag).count() + usize::from(self.flush.converted.is_some());
+        self.adders.iter().map(Adder::complexity).sum::<usize>() + reading
     }
 }
 

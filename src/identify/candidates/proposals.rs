@@ -15,7 +15,7 @@ use super::{
     united::combined,
 };
 use crate::identify::{
-    dots::experiments::Experiments,
+    dots::experiments::{Experiments, conversions},
     tree::{expression::Order, skeleton::Role},
 };
 
@@ -37,7 +37,7 @@ const MIDDLES: usize = 16;
 
 /// Returns every change of one value of a hypothesis.
 pub(in crate::identify) fn all(experiments: &Experiments<'_, '_>, hypothesis: &Hypothesis) -> Vec<Move> {
-    let mut moves: Vec<Move> = flushes(hypothesis.flush).into_iter().map(Move::Flush).collect();
+    let mut moves: Vec<Move> = readings(experiments, hypothesis).collect();
     for at in 0..hypothesis.adders.len() {
         moves.extend(of_adder(experiments, hypothesis, at));
         moves.extend(wraps().map(|change| Move::Adder(at, change)));
@@ -155,12 +155,21 @@ fn same_limits(adder: &Adder) -> impl Iterator<Item = Change> {
     })
 }
 
+/// Returns every other way to read operands.
+pub(in crate::identify) fn readings(
+    experiments: &Experiments<'_, '_>,
+    hypothesis: &Hypothesis,
+) -> impl Iterator<Item = Move> {
+    let (id, now) = (experiments.subject.id(), hypothesis.flush);
+    flushes(now).into_iter().chain(conversions(id, now)).map(Move::Flush)
+}
+
 /// Returns every other choice of operands whose subnormals are flushed, and of the sign of their zeros.
-pub(in crate::identify) fn flushes(now: Flush) -> Vec<Flush> {
+fn flushes(now: Flush) -> Vec<Flush> {
     let mut found = Vec::new();
     for bits in 0..8u8 {
         for to_positive in [false, true] {
-            let flush = Flush { a: bits & 1 > 0, b: bits & 2 > 0, c: bits & 4 > 0, to_positive };
+            let flush = Flush { a: bits & 1 > 0, b: bits & 2 > 0, c: bits & 4 > 0, to_positive, ..now };
             if flush != now && !(bits == 0 && to_positive) {
                 found.push(flush);
             }
@@ -251,6 +260,7 @@ pub(in crate::identify) fn of_nan(experiments: &Experiments<'_, '_>, adder: &Add
     ] {
         push(NanRules { order: order.to_vec(), ..now.clone() });
     }
+    push(NanRules { b_first: !now.b_first, ..now.clone() });
     for choice in &choices {
         push(NanRules { operand: *choice, ..now.clone() });
         push(NanRules { value: *choice, ..now.clone() });

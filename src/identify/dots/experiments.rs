@@ -12,7 +12,7 @@ use std::{
 };
 
 use mxprobe_api::{Decoded, Error, Format, OperationId};
-use mxprobe_models::{Flush, Sample};
+use mxprobe_models::{Flush, Sample, holds};
 
 use super::nan_order::{self, nans};
 use crate::{
@@ -42,19 +42,38 @@ pub(in crate::identify) struct Experiments<'a, 's> {
     /// The most threads on which candidates are computed.
     threads: usize,
     /// The dots as read under each flush rule used so far, by the number of the rule.
-    samples: [OnceLock<Sample>; FLUSHES],
+    samples: [OnceLock<Sample>; READINGS],
     /// The operands of each dot that hold a subnormal.
     subnormal: Vec<Operands>,
     /// The order in which products are looked at for a NaN, once it has been asked: see [`nan_order::ranks`].
     nan_order: OnceCell<Option<Arc<[usize]>>>,
 }
 
-/// The number of flush rules.
-const FLUSHES: usize = 16;
+/// The formats to which operands may be converted before they are multiplied.
+const CONVERTED: [Format; 3] = [Format::F16, Format::F32, Format::F64];
 
-/// Returns the number of a flush rule.
+/// The number of ways to read operands: flush rules, with and without conversions.
+const READINGS: usize = 16 * (1 + CONVERTED.len());
+
+/// Returns the number of a way to read operands.
 fn number_of(flush: Flush) -> usize {
-    [flush.a, flush.b, flush.c, flush.to_positive].into_iter().fold(0, |number, flag| 2 * number + usize::from(flag))
+    let to = |format: Format| CONVERTED.iter().position(|known| *known == format).map_or(0, |at| at + 1);
+    let flags = [flush.a, flush.b, flush.c, flush.to_positive];
+    flags.into_iter().fold(flush.converted.map_or(0, to), |number, flag| 2 * number + usize::from(flag))
+}
+
+/// Returns other conversions of the operands of an operation, each of which gives other operands their exponents.
+pub(in crate::identify) fn conversions(id: &OperationId, now: Flush) -> Vec<Flush> {
+    let effect = |flush: Flush| [id.a, id.b].map(|format| flush.normalises(format));
+    let mut found = vec![now];
+    for converted in std::iter::once(None).chain(CONVERTED.map(Some)) {
+        let flush = Flush { converted, ..now };
+        let is_new = found.iter().all(|known| effect(*known) != effect(flush));
+        if is_new && converted.is_none_or(|to| [id.a, id.b].into_iter().all(|from| holds(to, from))) {
+            found.push(flush);
+        }
+    }
+    found.split_off(1)
 }
 
 /// The dots so far and their answers, as threads share them.
@@ -63,7 +82,7 @@ pub(in crate::identify) struct Answered<'e> {
     pub(in crate::identify) id: &'e OperationId,
     pub(in crate::identify) dots: &'e [Dot],
     pub(in crate::identify) answers: &'e [u64],
-    samples: &'e [OnceLock<Sample>; FLUSHES],
+    samples: &'e [OnceLock<Sample>; READINGS],
 }
 
 impl<'e> Answered<'e> {
@@ -90,10 +109,15 @@ struct Operands {
 
 impl Operands {
     /// Returns the operands whose subnormals two flush rules read differently.
-    fn read_otherwise(one: Flush, other: Flush) -> Self {
+    fn read_otherwise(id: &OperationId, one: Flush, other: Flush) -> Self {
         let moved = one.to_positive != other.to_positive;
         let changes = |one: bool, other: bool| one != other || moved && one;
-        Self { a: changes(one.a, other.a), b: changes(one.b, other.b), c: changes(one.c, other.c) }
+        let converts = |format: Format| one.normalises(format) != other.normalises(format);
+        Self {
+            a: changes(one.a, other.a) || converts(id.a),
+            b: changes(one.b, other.b) || converts(id.b),
+            c: changes(one.c, other.c),
+        }
     }
 
     /// Whether two sets have an operand in common.
@@ -104,7 +128,7 @@ impl Operands {
 
 /// Whether two flush rules read a dot differently.
 pub(in crate::identify) fn is_read_otherwise(id: &OperationId, dot: &Dot, one: Flush, other: Flush) -> bool {
-    subnormal(id, dot).share(Operands::read_otherwise(one, other))
+    subnormal(id, dot).share(Operands::read_otherwise(id, one, other))
 }
 
 /// Returns the operands of a dot that hold a subnormal.
@@ -164,7 +188,7 @@ impl<'a, 's> Experiments<'a, 's> {
             around: Vec::new(),
             ordinary: Vec::new(),
             rounds: 0,
-            samples: Default::default(),
+            samples: [const { OnceLock::new() }; READINGS],
             subnormal: Vec::new(),
             nan_order: OnceCell::new(),
         }
@@ -286,7 +310,7 @@ impl<'a, 's> Experiments<'a, 's> {
 
     /// Returns those of these dots that two flush rules read differently.
     pub(in crate::identify) fn read_otherwise(&self, one: Flush, other: Flush, which: &[usize]) -> Vec<usize> {
-        let changed = Operands::read_otherwise(one, other);
+        let changed = Operands::read_otherwise(self.subject.id(), one, other);
         which.iter().copied().filter(|at| self.subnormal[*at].share(changed)).collect()
     }
 }
@@ -502,7 +526,13 @@ mod tests {
         let output = crate::identify::candidates::hypothesis::float(Format::F32, 23, Rounding::NearestEven);
         let adders = [Adder::exact("sum", output, NanRules { invalid: 0x7fc0_0000, ..NanRules::default() })];
         let plan = std::sync::Arc::new(mxprobe_models::plan_of("sum(all, c)", &["sum"], 4).unwrap());
-        let rules = |bits: u8| Flush { a: bits & 1 > 0, b: bits & 2 > 0, c: bits & 4 > 0, to_positive: bits & 8 > 0 };
+        let rules = |bits: u8| Flush {
+            a: bits & 1 > 0,
+            b: bits & 2 > 0,
+            c: bits & 4 > 0,
+            to_positive: bits & 8 > 0,
+            ..Flush::default()
+        };
         let dots = draw(&id, 1, 2_000);
         let answers: Vec<Vec<u64>> = (0..16)
             .map(|bits| {

@@ -55,7 +55,7 @@ impl Domain {
             Some(own) => {
                 let mut list = proposals::of_adder(experiments, hypothesis, own);
                 if self.reading {
-                    list.extend(proposals::flushes(hypothesis.flush).into_iter().map(Move::Flush));
+                    list.extend(proposals::readings(experiments, hypothesis));
                 }
                 list
             }

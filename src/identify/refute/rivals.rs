@@ -17,7 +17,7 @@ use crate::{
             moves::{Change, Move},
             scored::{explained_of, modelled},
         },
-        dots::experiments::{Answered, Experiments, Limit, fewer},
+        dots::experiments::{Answered, Experiments, Limit, conversions, fewer},
         tree::{expression::Node, skeleton::Role},
     },
     probes::{Leaf, Subject},
@@ -171,6 +171,7 @@ fn neighbours(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis, ra
     ] {
         moves.push(Move::Flush(flush));
     }
+    moves.extend(conversions(experiments.subject.id(), hypothesis.flush).into_iter().map(Move::Flush));
     let (joining, alone) = (hypothesis.skeleton.joining_one(), hypothesis.skeleton.rounded_alone());
     moves.extend(some(joining, random).into_iter().map(|product| Move::Alone(vec![product])));
     moves.extend(some(alone, random).into_iter().map(Move::Together));

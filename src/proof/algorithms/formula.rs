@@ -1,7 +1,7 @@
 //! Programs over any logic: over values they are computed, over circuits they become formulas.
 
 use mxprobe_api::{Format, OperationId, Overflow, Rounding, Specials, Subnormals};
-use mxprobe_models::{Adder, Below, Class, Model, NanCause, NanRules, Output, Plan, Provenance, Scale, Unit, ZeroSign};
+use mxprobe_models::{Adder, Below, Class, Model, NanRules, Output, Plan, Provenance, Scale, Unit, ZeroSign};
 
 use super::{
     compute::is_of_a,
@@ -59,12 +59,7 @@ impl Adders {
             product_overflow: false,
             output: Output::Wide,
             zero: ZeroSign::Ieee,
-            nan: NanRules {
-                order: vec![NanCause::Operand, NanCause::Value, NanCause::Invalid],
-                operand: Some(0),
-                value: Some(0),
-                invalid: 0,
-            },
+            nan: NanRules { operand: Some(0), value: Some(0), ..NanRules::default() },
             provenance: self.like.clone(),
         }
     }

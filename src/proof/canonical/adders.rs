@@ -63,8 +63,8 @@ impl Form<'_> {
         }
     }
 
-    /// Clears flushing of operands that have no subnormals or that no addition reads, and the sign of the flushed zero
-    /// if it does not show.
+    /// Clears flushing of operands that have no subnormals or that no addition reads, the sign of the flushed zero if it
+    /// does not show, and a conversion that leaves every exponent as it is.
     fn simplify_flush(&mut self, facts: &[Facts], observed: &[Observed]) -> bool {
         use mxprobe_models::Term;
         let before = self.unit.flush;
@@ -86,6 +86,10 @@ impl Form<'_> {
             })
         });
         flush.to_positive &= shows;
+        let converts = |format: Format, flushed: bool| !flushed && flush.normalises(format);
+        if !products || !converts(self.id.a, flush.a) && !converts(self.id.b, flush.b) {
+            flush.converted = None;
+        }
         self.unit.flush = flush;
         flush != before
     }
@@ -94,7 +98,7 @@ impl Form<'_> {
     fn nan(&self, node: usize, adder: &mut Adder, terms: &[Facts], observed: Observed) {
         let Output::Float { format, .. } = adder.output else {
             // Integers and unrounded sums have no NaN rules of their own.
-            adder.nan = NanRules { order: CAUSES.to_vec(), operand: None, value: None, invalid: 0 };
+            adder.nan = NanRules::default();
             return;
         };
         let causes = self.causes(node, terms);
@@ -112,13 +116,15 @@ impl Form<'_> {
             outcomes[0].filter(|bits| outcomes.iter().all(|other| *other == Some(*bits)))
         };
         if let Some(bits) = one {
-            adder.nan = NanRules { order: CAUSES.to_vec(), operand: Some(bits), value: Some(bits), invalid: bits };
+            adder.nan = NanRules { operand: Some(bits), value: Some(bits), invalid: bits, ..NanRules::default() };
             return;
         }
         let mut rules = adder.nan.clone();
         let fixed =
             |own: Option<u64>, cause: NanCause| if causes.has(cause) { outcome(cause).or(own) } else { Some(standard) };
         (rules.operand, rules.value) = (fixed(rules.operand, NanCause::Operand), fixed(rules.value, NanCause::Value));
+        // If all operands give the same bits, it does not matter which of them counts.
+        rules.b_first &= rules.operand.is_none();
         if !causes.invalid && rules.operand.is_some() && rules.value.is_some() {
             rules.invalid = standard;
         }

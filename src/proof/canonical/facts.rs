@@ -1,7 +1,7 @@
 //! The known properties of a term, over all dots.
 
 use mxprobe_api::{Encoding, Format, Specials};
-use mxprobe_models::{Class, NanCause};
+use mxprobe_models::{Class, Flush, NanCause};
 
 /// Bounds of a term or of a result, over all dots.
 #[derive(Clone, Debug)]
@@ -125,6 +125,15 @@ impl Facts {
             nan_bits: NanBits::Never,
             block: None,
         }
+    }
+
+    /// An operand, as read: its subnormals are zeros if it is `flushed`.
+    pub(super) fn operand(format: Format, flush: Flush, flushed: bool) -> Self {
+        let own = Self::of(format, flushed);
+        if !flush.normalises(format) {
+            return own;
+        }
+        Self { exponents: (own.low, own.exponents.1), normalised: true, ..own }
     }
 
     /// A value of a format, as a term of class `Values`.

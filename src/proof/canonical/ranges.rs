@@ -11,13 +11,13 @@ use super::{
 impl Form<'_> {
     /// The facts about a term of an adder.
     pub(super) fn term(&self, adder: &Adder, term: Term, results: &[Facts]) -> Facts {
-        let Flush { a, b, c, .. } = self.unit.flush;
+        let flush @ Flush { a, b, c, .. } = self.unit.flush;
         match term {
             Term::PositiveZero => Facts::zero(),
             Term::C => Facts::of(self.id.c, c),
             Term::Node(node) => results[node].clone(),
             Term::Product(k) => {
-                let mut factors = vec![Facts::of(self.id.a, a), Facts::of(self.id.b, b)];
+                let mut factors = vec![Facts::operand(self.id.a, flush, a), Facts::operand(self.id.b, flush, b)];
                 let Some(rule) = self.id.block_scale().filter(|_| adder.scale == Scale::Products) else {
                     return Facts::product(&factors, adder.product_overflow);
                 };

@@ -265,6 +265,7 @@ impl GridsPlan {
             mask: 0,
             nan,
             quiet_operands: adder.nan.operand.is_none()
+                && !adder.nan.b_first
                 && output == (GridOutput::F32 { toward_zero: false })
                 && values == others_count
                 && matches!(id.a, Format::F16 | Format::BF16)

@@ -38,8 +38,12 @@ impl Compiled {
                     let scales = if scales_products { scales_of(k) } else { None };
                     let kind = a.kind | b.kind | scales.map_or(0, |[(_, a), (_, b)]| a.kind | b.kind);
                     if kind & NAN != 0 {
-                        let factors = [(self.a.format, a), (self.b.format, b)].into_iter();
-                        let nan = factors.chain(scales.into_iter().flatten()).find(|(_, one)| one.kind & NAN != 0);
+                        let (a, b) = ((self.a.format, a), (self.b.format, b));
+                        let factors = if adder.rules.nan.b_first { [b, a] } else { [a, b] };
+                        let nan = factors
+                            .into_iter()
+                            .chain(scales.into_iter().flatten())
+                            .find(|(_, one)| one.kind & NAN != 0);
                         causes.operand = causes.operand.or(nan);
                     } else if kind & INFINITE != 0 {
                         if kind & ZERO != 0 {
