@@ -72,8 +72,7 @@ impl SummaryRow {
         self.shape.is_some() && self.products_at_once == Some(AtOnce::Products(1))
     }
 
-    /// Whether no answers contradict each other: an answer that one side lacks is taken from the other. The number of
-    /// products added at once may be limited by k, so it is not compared.
+    /// Whether no answers contradict each other: an answer that one side lacks is taken from the other.
     pub(super) fn is_compatible(&self, other: &Self) -> bool {
         fn agree<T: PartialEq>(left: Option<&T>, right: Option<&T>) -> bool {
             left.zip(right).is_none_or(|(left, right)| left == right)
@@ -86,10 +85,28 @@ impl SummaryRow {
         };
         let rounded = self.rounding.is_some() && other.rounding.is_some();
         kept && (!rounded || self.result_bits == other.result_bits)
+            && self.is_grouped_alike(other)
             && agree(self.dropped.as_ref(), other.dropped.as_ref())
             && agree(self.rounding.as_ref(), other.rounding.as_ref())
             && agree(self.overflow.as_ref(), other.overflow.as_ref())
             && agree(self.rounded_to_bits.as_ref(), other.rounded_to_bits.as_ref())
+    }
+
+    /// Whether the numbers of products added at once may be those of one unit: they are equal, or the same part of k, or
+    /// the smaller one is all of its k.
+    pub(super) fn is_grouped_alike(&self, other: &Self) -> bool {
+        let (Some(AtOnce::Products(own)), Some(AtOnce::Products(others))) =
+            (self.products_at_once, other.products_at_once)
+        else {
+            return true;
+        };
+        let longest = |row: &Self| row.operations.iter().map(|id| id.shape.k).max().unwrap_or(0);
+        let ((few, of_few), (many, of_many)) = if own < others {
+            ((own, longest(self)), (others, longest(other)))
+        } else {
+            ((others, longest(other)), (own, longest(self)))
+        };
+        few == many || of_few <= few || u64::from(few) * u64::from(of_many) == u64::from(many) * u64::from(of_few)
     }
 
     /// Whether all answers are the same, except for the number of products added at once.

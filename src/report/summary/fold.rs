@@ -49,7 +49,10 @@ pub(super) fn cells(operations: &[OperationReport]) -> Vec<SummaryRow> {
 /// Merges cells with the same inputs and answers, whatever their families.
 pub(super) fn families(cells: Vec<SummaryRow>) -> Vec<SummaryRow> {
     joined(cells, |row, cell| {
-        row.inputs == cell.inputs && row.shape == cell.shape && row.is_equal_but_for_grouping(cell)
+        row.inputs == cell.inputs
+            && row.shape == cell.shape
+            && row.is_equal_but_for_grouping(cell)
+            && row.is_grouped_alike(cell)
     })
 }
 
