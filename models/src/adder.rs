@@ -186,8 +186,6 @@ pub enum ZeroSign {
 pub struct NanRules {
     /// The order of precedence of the causes.
     pub order: Vec<NanCause>,
-    /// Whether, of a product of two NaN, that of B counts; otherwise that of A.
-    pub b_first: bool,
     /// For a NaN in A or B: `None` gives the operand quieted, its payload kept at the top.
     pub operand: Option<u64>,
     /// For a NaN in c or in an earlier result: `None` gives it quieted.
@@ -199,8 +197,10 @@ pub struct NanRules {
 /// Why a result is NaN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NanCause {
-    /// A NaN in A or B, in the order of the terms.
+    /// A NaN in A or B, A first, in the order of the terms.
     Operand,
+    /// A NaN in B, in the order of the terms; a rule without it treats one as any operand.
+    B,
     /// A NaN in c or an earlier result, in the order of the terms.
     Value,
     /// Inf·0, Inf − Inf.
@@ -259,6 +259,6 @@ impl Adder {
 impl Default for NanRules {
     fn default() -> Self {
         let order = vec![NanCause::Operand, NanCause::Value, NanCause::Invalid];
-        Self { order, b_first: false, operand: None, value: None, invalid: 0 }
+        Self { order, operand: None, value: None, invalid: 0 }
     }
 }

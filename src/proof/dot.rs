@@ -200,7 +200,7 @@ impl<B: Copy + std::fmt::Debug> Scene<'_, B> {
         let b = if flush.b { flushed(logic, b, flush.to_positive) } else { b };
         let b = if flush.normalises(id.b) { normalised(logic, b) } else { b };
         let scales = if scales_sum(adder) { None } else { self.scales(logic, k) };
-        let mut factors = if adder.nan.b_first { vec![&b, &a] } else { vec![&a, &b] };
+        let mut factors = vec![&a, &b];
         factors.extend(scales.iter().flat_map(|(a, b)| [a, b]));
         let operands = factors
             .iter()

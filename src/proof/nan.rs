@@ -16,12 +16,13 @@ pub(super) fn specials<L: Logic>(
     scales: Option<&Scales<L::Bit>>,
 ) -> (Causes<L::Bit>, [L::Bit; 2]) {
     let no = logic.constant(false);
-    let mut causes = Causes { operand: Vec::new(), value: Vec::new(), invalid: no };
+    let mut causes = Causes { operand: Vec::new(), of_b: Vec::new(), value: Vec::new(), invalid: no };
     let mut infinities = [no, no];
     let mut in_place: Vec<&Term<L::Bit>> = terms.iter().collect();
     in_place.sort_by_key(|term| term.place);
     for term in in_place {
         causes.operand.extend(term.operands.iter().cloned());
+        causes.of_b.extend(term.operands.get(1).cloned());
         causes.invalid = logic.or(causes.invalid, term.invalid);
         if term.class != Class::Products {
             note_value(logic, &mut causes, &term.number);
@@ -43,6 +44,7 @@ pub(super) fn specials<L: Logic>(
 fn note_value<L: Logic>(logic: &mut L, causes: &mut Causes<L::Bit>, number: &Number<L::Bit>) {
     if let Some(earlier) = &number.causes {
         causes.operand.extend(earlier.operand.iter().cloned());
+        causes.of_b.extend(earlier.of_b.iter().cloned());
         causes.value.extend(earlier.value.iter().cloned());
         causes.invalid = logic.or(causes.invalid, earlier.invalid);
     } else if let Some((format, bits)) = &number.bits {
@@ -64,6 +66,7 @@ pub(super) fn nan_bits<L: Logic>(
         match cause {
             NanCause::Invalid => bits = logic.choose_word(causes.invalid, &invalid, &bits),
             NanCause::Operand => bits = first_nan(logic, &causes.operand, rules.operand, format, &invalid, &bits),
+            NanCause::B => bits = first_nan(logic, &causes.of_b, rules.operand, format, &invalid, &bits),
             NanCause::Value => bits = first_nan(logic, &causes.value, rules.value, format, &invalid, &bits),
         }
     }

@@ -43,6 +43,8 @@ pub(super) struct Finite<B> {
 #[derive(Clone, Debug)]
 pub(super) struct Causes<B> {
     pub operand: Vec<Candidate<B>>,
+    /// Those of B alone.
+    pub of_b: Vec<Candidate<B>>,
     pub value: Vec<Candidate<B>>,
     pub invalid: B,
 }
@@ -62,7 +64,7 @@ pub(super) struct Term<B> {
     pub place: usize,
     pub class: Class,
     pub number: Number<B>,
-    /// For a product, its operands, which may be NaN.
+    /// For a product, its operands, which may be NaN: that of A, that of B and scales.
     pub operands: Vec<Candidate<B>>,
     /// Whether it is NaN although no operand is.
     pub invalid: B,

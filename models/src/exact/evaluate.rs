@@ -96,7 +96,7 @@ pub(super) fn add(
             Term::Product(k) => {
                 let operands = product(*k, scales_products);
                 let value = multiply(&operands);
-                if !causes.note_operands(&operands, adder.nan.b_first) {
+                if !causes.note_operands(&operands) {
                     causes.invalid |= matches!(value, Value::Nan);
                 }
                 (Class::Products, overflowed(adder, value))

@@ -165,16 +165,19 @@ pub(super) fn multiply(operands: &Operands) -> Value {
 #[derive(Clone, Debug, Default)]
 pub(super) struct NanCauses {
     pub(super) operand: Option<Box<Number>>,
+    pub(super) b: Option<Box<Number>>,
     pub(super) value: Option<Box<Number>>,
     pub(super) invalid: bool,
 }
 
 impl NanCauses {
     /// Records the first NaN among the operands and their scales, if any, and says whether there is one.
-    pub(super) fn note_operands(&mut self, operands: &Operands, b_first: bool) -> bool {
+    pub(super) fn note_operands(&mut self, operands: &Operands) -> bool {
         let scales = operands.scales.iter().flat_map(|(a, b)| [a, b]);
-        let (a, b) = (&operands.a, &operands.b);
-        let mut numbers = if b_first { [b, a] } else { [a, b] }.into_iter().chain(scales);
+        let mut numbers = [&operands.a, &operands.b].into_iter().chain(scales);
+        if matches!(operands.b.value(), Value::Nan) {
+            self.b.get_or_insert_with(|| Box::new(operands.b.clone()));
+        }
         let nan = numbers.find(|number| matches!(number.value(), Value::Nan));
         if let Some(nan) = nan {
             self.operand.get_or_insert_with(|| Box::new(nan.clone()));
@@ -186,6 +189,7 @@ impl NanCauses {
         match number {
             Number::WideNan(earlier) => {
                 self.operand = self.operand.take().or_else(|| earlier.operand.clone());
+                self.b = self.b.take().or_else(|| earlier.b.clone());
                 self.value = self.value.take().or_else(|| earlier.value.clone());
                 self.invalid |= earlier.invalid;
             }
@@ -207,6 +211,7 @@ impl NanCauses {
         };
         let first = rules.order.iter().find_map(|cause| match cause {
             NanCause::Operand => self.operand.as_ref().map(|number| of(number, rules.operand)),
+            NanCause::B => self.b.as_ref().map(|number| of(number, rules.operand)),
             NanCause::Value => self.value.as_ref().map(|number| of(number, rules.value)),
             NanCause::Invalid => self.invalid.then_some(rules.invalid),
         });

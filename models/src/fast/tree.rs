@@ -72,7 +72,7 @@ impl Nan {
         }
         // Of a NaN that comes from f32, an f16 keeps the first bits only.
         let usual = [NanCause::Operand, NanCause::Value, NanCause::Invalid];
-        if rules.order != usual || rules.b_first || format != Format::F32 {
+        if rules.order != usual || format != Format::F32 {
             return None;
         }
         let or_quiet = |of: Option<u64>| of.map_or(Some(None), |of| bits(of).map(Some));

@@ -22,8 +22,8 @@ pub(super) fn write_output(adder: &Adder) -> String {
     quoted(adder.output_format().map_or("wide", Format::name))
 }
 
-const CAUSES: [(&str, NanCause); 3] =
-    [("operand", NanCause::Operand), ("value", NanCause::Value), ("invalid", NanCause::Invalid)];
+const CAUSES: [(&str, NanCause); 4] =
+    [("operand", NanCause::Operand), ("b", NanCause::B), ("value", NanCause::Value), ("invalid", NanCause::Invalid)];
 
 pub(super) fn read_nan(adder: &mut Adder, table: &Table<'_>) -> Result<(), Error> {
     let Some(format) = adder.float_format() else { return Ok(()) };
@@ -42,7 +42,7 @@ pub(super) fn read_nan(adder: &mut Adder, table: &Table<'_>) -> Result<(), Error
     let mut order = Vec::new();
     for (name, place) in rules.texts("order")? {
         let cause = CAUSES.iter().find(|(known, _)| *known == name);
-        let wrong = || place.error(format!("`{name}` is not one of operand, value, invalid"));
+        let wrong = || place.error(format!("`{name}` is not one of operand, b, value, invalid"));
         order.push(cause.ok_or_else(wrong)?.1);
     }
     for cause in NanRules::default().order {
@@ -56,8 +56,7 @@ pub(super) fn read_nan(adder: &mut Adder, table: &Table<'_>) -> Result<(), Error
     };
     let (operand, value) = (quiet_or_bits("operand")?, quiet_or_bits("value")?);
     let invalid = bits(&rules, "invalid", rules.required_text("invalid")?)?;
-    let b_first = rules.boolean("b_first")?.unwrap_or(false);
-    adder.nan = NanRules { order, b_first, operand, value, invalid };
+    adder.nan = NanRules { order, operand, value, invalid };
     rules.finish()
 }
 
@@ -78,9 +77,6 @@ pub(super) fn write_nan(adder: &Adder) -> String {
         let order: Vec<String> = rules.order.iter().map(|cause| quoted(name(*cause))).collect();
         fields.push(format!("order = [{}]", order.join(", ")));
     }
-    if rules.b_first {
-        fields.push("b_first = true".to_owned());
-    }
     for (key, bits) in [("operand", rules.operand), ("value", rules.value)] {
         fields.push(format!("{key} = {}", bits.map_or_else(|| quoted("quiet"), hex)));
     }
@@ -94,7 +90,7 @@ pub(super) fn nan_words(rules: &NanRules, format: Format) -> String {
     }
     let of = |bits: Option<u64>| bits.map_or("itself, quieted".to_owned(), |bits| format.hex(bits));
     let each = rules.order.iter().map(|cause| match cause {
-        NanCause::Operand if rules.b_first => format!("a NaN in b or a gives {}", of(rules.operand)),
+        NanCause::B => format!("a NaN in b gives {}", of(rules.operand)),
         NanCause::Operand => format!("a NaN in a or b gives {}", of(rules.operand)),
         NanCause::Value => format!("a NaN in c gives {}", of(rules.value)),
         NanCause::Invalid => format!("Inf*0 and Inf-Inf give {}", format.hex(rules.invalid)),

@@ -400,8 +400,8 @@ pub static PARAMETERS: [Parameter<Adder>; 18] = [
     Parameter {
         absent: "required for a floating format",
         meaning: "which NaN comes out. Bits such as `\"0x7fffffff\"`: every NaN result. A table: `order`, the causes \
-                  from the first that decides, out of `operand`, `value`, `invalid` (in that order by default); \
-                  `b_first`: true if, of a product of two NaN, that of b counts and not that of a; \
+                  from the first that decides, out of `operand`, `value`, `invalid` (in that order by default), and \
+                  `b`, a NaN in b, which otherwise counts as an operand after a; \
                   `operand` and `value`: bits, or `quiet` (default), the NaN itself with its quiet bit set and its \
                   payload at the top; `invalid`: bits, required, for Inf·0 and Inf − Inf",
         applies: |adder| adder.float_format().is_some(),

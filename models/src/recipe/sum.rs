@@ -240,7 +240,6 @@ mod tests {
     fn native_sums_are_those_of_the_exact_evaluator() {
         let nan = |invalid: u64| NanRules {
             order: vec![NanCause::Operand, NanCause::Value, NanCause::Invalid],
-            b_first: false,
             operand: Some(invalid),
             value: None,
             invalid,

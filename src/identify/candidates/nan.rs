@@ -50,7 +50,6 @@ pub(in crate::identify) fn in_format(rules: &NanRules, from: Format, to: Format)
     let bits = |bits: u64| widened(bits, from, to).or(to.nan()).unwrap_or(0);
     NanRules {
         order: rules.order.clone(),
-        b_first: rules.b_first,
         operand: rules.operand.map(bits),
         value: rules.value.map(bits),
         invalid: bits(rules.invalid),
@@ -86,5 +85,5 @@ pub(in crate::identify) fn seen(experiments: &Experiments<'_, '_>, format: Forma
     };
     let usual = bits_seen(experiments, format).first().copied().or(format.nan()).unwrap_or(0);
     let invalid = of_invalid.and_then(|bits| widened(bits, id.d, format)).unwrap_or(usual);
-    NanRules { order, b_first: false, operand: one(&of_operand), value: one(&of_value), invalid }
+    NanRules { order, operand: one(&of_operand), value: one(&of_value), invalid }
 }

@@ -259,8 +259,13 @@ pub(in crate::identify) fn of_nan(experiments: &Experiments<'_, '_>, adder: &Add
         [Invalid, Value, Operand],
     ] {
         push(NanRules { order: order.to_vec(), ..now.clone() });
+        // A NaN in B may come before one in A.
+        for place in 0..=order.iter().position(|cause| *cause == Operand).unwrap_or(0) {
+            let mut order = order.to_vec();
+            order.insert(place, NanCause::B);
+            push(NanRules { order, ..now.clone() });
+        }
     }
-    push(NanRules { b_first: !now.b_first, ..now.clone() });
     for choice in &choices {
         push(NanRules { operand: *choice, ..now.clone() });
         push(NanRules { value: *choice, ..now.clone() });

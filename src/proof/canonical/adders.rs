@@ -123,14 +123,17 @@ impl Form<'_> {
         let fixed =
             |own: Option<u64>, cause: NanCause| if causes.has(cause) { outcome(cause).or(own) } else { Some(standard) };
         (rules.operand, rules.value) = (fixed(rules.operand, NanCause::Operand), fixed(rules.value, NanCause::Value));
-        // If all operands give the same bits, it does not matter which of them counts.
-        rules.b_first &= rules.operand.is_none();
         if !causes.invalid && rules.operand.is_some() && rules.value.is_some() {
             rules.invalid = standard;
         }
         // The order of two neighbours that give the same bits does not matter, nor does the place of a cause that never
         // occurs.
         let mut order = present;
+        // If all operands give the same bits, it does not matter which of them counts, unless another cause lies between.
+        let of_b = order.iter().position(|cause| *cause == NanCause::B);
+        if let Some(at) = of_b.filter(|at| order.get(at + 1) == Some(&NanCause::Operand) && rules.operand.is_some()) {
+            order.remove(at);
+        }
         for _ in 0..order.len() {
             for at in 1..order.len() {
                 let (one, other) = (order[at - 1], order[at]);

@@ -49,7 +49,7 @@ impl Causes {
 
     pub(super) fn has(self, cause: NanCause) -> bool {
         match cause {
-            NanCause::Operand => self.operand,
+            NanCause::Operand | NanCause::B => self.operand,
             NanCause::Value => self.value,
             NanCause::Invalid => self.invalid,
         }

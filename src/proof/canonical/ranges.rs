@@ -223,7 +223,7 @@ impl Form<'_> {
         let fixed = |bits: u64| NanBits::Known(format, bits);
         match cause {
             NanCause::Invalid => fixed(adder.nan.invalid),
-            NanCause::Operand => match adder.nan.operand {
+            NanCause::Operand | NanCause::B => match adder.nan.operand {
                 Some(bits) => fixed(bits),
                 // Formats without payloads give the NaN of invalid operations.
                 None if !ieee(format) || !ieee(self.id.a) && !ieee(self.id.b) => fixed(adder.nan.invalid),

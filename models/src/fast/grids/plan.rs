@@ -217,6 +217,8 @@ impl GridsPlan {
         for cause in &adder.nan.order {
             let word = match cause {
                 NanCause::Operand => word(adder.nan.operand),
+                // Kernels do not tell a NaN in B from one in A.
+                NanCause::B => return None,
                 NanCause::Value => word(adder.nan.value),
                 NanCause::Invalid => word(Some(adder.nan.invalid)),
             };
@@ -265,7 +267,6 @@ impl GridsPlan {
             mask: 0,
             nan,
             quiet_operands: adder.nan.operand.is_none()
-                && !adder.nan.b_first
                 && output == (GridOutput::F32 { toward_zero: false })
                 && values == others_count
                 && matches!(id.a, Format::F16 | Format::BF16)

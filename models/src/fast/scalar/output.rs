@@ -13,6 +13,7 @@ use crate::{
 #[derive(Clone, Copy, Default)]
 pub(super) struct Causes {
     pub(super) operand: Option<(Format, Unpacked)>,
+    pub(super) b: Option<(Format, Unpacked)>,
     pub(super) value: Option<(Format, Unpacked)>,
     pub(super) invalid: bool,
 }
@@ -176,6 +177,7 @@ impl Adding {
         };
         let first = rules.order.iter().find_map(|cause| match cause {
             NanCause::Operand => causes.operand.map(|nan| of(nan, rules.operand)),
+            NanCause::B => causes.b.map(|nan| of(nan, rules.operand)),
             NanCause::Value => causes.value.map(|nan| of(nan, rules.value)),
             NanCause::Invalid => causes.invalid.then_some(rules.invalid),
         });

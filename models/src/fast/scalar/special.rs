@@ -1,5 +1,7 @@
 //! Results of nodes with a NaN or an infinity among their terms.
 
+use mxprobe_api::Format;
+
 use super::{
     compiled::{Compiled, Node, Room, UnpackedDot},
     output::Causes,
@@ -38,12 +40,10 @@ impl Compiled {
                     let scales = if scales_products { scales_of(k) } else { None };
                     let kind = a.kind | b.kind | scales.map_or(0, |[(_, a), (_, b)]| a.kind | b.kind);
                     if kind & NAN != 0 {
-                        let (a, b) = ((self.a.format, a), (self.b.format, b));
-                        let factors = if adder.rules.nan.b_first { [b, a] } else { [a, b] };
-                        let nan = factors
-                            .into_iter()
-                            .chain(scales.into_iter().flatten())
-                            .find(|(_, one)| one.kind & NAN != 0);
+                        let factors = [(self.a.format, a), (self.b.format, b)].into_iter();
+                        let is_nan = |(_, one): &(Format, Unpacked)| one.kind & NAN != 0;
+                        causes.b = causes.b.or(Some((self.b.format, b)).filter(is_nan));
+                        let nan = factors.chain(scales.into_iter().flatten()).find(is_nan);
                         causes.operand = causes.operand.or(nan);
                     } else if kind & INFINITE != 0 {
                         if kind & ZERO != 0 {
@@ -66,6 +66,7 @@ impl Compiled {
                             // An unrounded sum passes its causes on.
                             let earlier = room.causes[usize::try_from(number.bits).unwrap_or(0)];
                             causes.operand = causes.operand.or(earlier.operand);
+                            causes.b = causes.b.or(earlier.b);
                             causes.value = causes.value.or(earlier.value);
                             causes.invalid |= earlier.invalid;
                         } else {

@@ -125,7 +125,7 @@ unsafe fn settle<V: Halves, const NG: usize>(
             let mut left = V::splat_i(0);
             for (cause, nan) in node.nan.iter().rev() {
                 let is = match cause {
-                    NanCause::Operand => has(OPERAND),
+                    NanCause::Operand | NanCause::B => has(OPERAND),
                     NanCause::Value => has(VALUE),
                     NanCause::Invalid => invalid,
                 };
