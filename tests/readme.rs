@@ -36,8 +36,8 @@ fn name(path: &Path) -> &str {
     path.file_name().and_then(|name| name.to_str()).expect("UTF-8")
 }
 
-/// The first at-a-glance table that `mxprobe report` makes of each report, one below the other, with the device and its
-/// driver in front of each row.
+/// The table at the top of what `mxprobe report` makes of each report, one below the other, with the device and its driver
+/// in front of each row.
 fn findings() -> String {
     let mut table = String::new();
     for path in files("results", "json") {
@@ -51,7 +51,7 @@ fn findings() -> String {
         let who = format!("{}, {driver}: [report](results/{file})", device["name"].as_str().expect("a name"));
         let mut command = Command::new(env!("CARGO_BIN_EXE_mxprobe"));
         let shown = text(command.args(["report", "--format", "markdown"]).arg(&path).output().expect("it starts"));
-        let mut rows = shown.lines().skip_while(|line| !line.contains("products at once"));
+        let mut rows = shown.lines().skip_while(|line| !line.starts_with("| sums of"));
         let (Some(head), Some(rule)) = (rows.next(), rows.next()) else { continue };
         if table.is_empty() {
             let _ = write!(table, "| device and driver {head}\n| --- {rule}\n");
