@@ -200,11 +200,12 @@ fn pairwise(subject: &Subject<'_>, facts: &mut Facts, structure: &Structure) -> 
     let traces = Traces::of(subject, leaves, gaps.large, bits)?;
     let mut shown = gaps.evidence(subject, bits, &format!("M + M·2^-{bits}, then −M: kept"));
     shown.extend(gaps.evidence(subject, bits + 1, &format!("M + M·2^-{}, then −M", bits + 1)));
-    shown.extend(traces.evidence);
+    shown.extend(traces.evidence.clone());
     let unit = bits + 1;
     let one_sided = match traces.seen {
-        [false, true, false, true] => Some(("floor", "rounded down, toward −∞")),
-        [true, false, true, false] => Some(("ceiling", "rounded up, toward +∞")),
+        // A sum that is exact before it is rounded down has a place more just below M than at M; one on a grid has not.
+        [false, true, false, true] if !traces.moves_half(1) => Some(("floor", "rounded down, toward −∞")),
+        [true, false, true, false] if !traces.moves_half(2) => Some(("ceiling", "rounded up, toward +∞")),
         _ => None,
     };
     if let Some((rule, words)) = one_sided {
@@ -243,6 +244,10 @@ fn pairwise(subject: &Subject<'_>, facts: &mut Facts, structure: &Structure) -> 
 struct Traces {
     /// Whether a single bit far down has an effect: for (+M, +s), (+M, −s), (−M, +s), (−M, −s).
     seen: [bool; 4],
+    /// By how much the deepest such bit that has an effect moves the sum, in each of these cases.
+    moved: [Option<Number>; 4],
+    /// The last place of M.
+    last_place: Number,
     /// How far down a bit still changes the rounding, and whether that is the deepest that was asked.
     deepest: Option<(i32, bool)>,
     evidence: Vec<Evidence>,
@@ -280,7 +285,8 @@ impl Traces {
             }
         }
         let answers = subject.ask(&dots)?;
-        let mut traces = Self { seen: [false; 4], deepest: None, evidence: Vec::new() };
+        let last_place = Number::power(top - bits);
+        let mut traces = Self { seen: [false; 4], moved: [None; 4], last_place, deepest: None, evidence: Vec::new() };
         for family in 0..5 {
             let of_family =
                 || keys.iter().zip(&answers).enumerate().filter(move |(_, ((other, _), _))| *other == family);
@@ -294,6 +300,9 @@ impl Traces {
             if let Some(seen) = traces.seen.get_mut(family) {
                 *seen = Some(*depth) == asked;
             }
+            if let Some(moved) = traces.moved.get_mut(family) {
+                *moved = subject.d_value(*d);
+            }
             let whole = Some(*depth) == asked;
             if traces.deepest.is_none_or(|(best, best_whole)| (whole, *depth) > (best_whole, best)) {
                 traces.deepest = Some((*depth, whole));
@@ -303,6 +312,12 @@ impl Traces {
             }
         }
         Ok(traces)
+    }
+
+    /// Whether a single bit far down moves the sum by half of M's last place in this case.
+    fn moves_half(&self, case: usize) -> bool {
+        let half = self.last_place.scaled(-1);
+        self.moved[case].is_some_and(|moved| moved == half || moved == half.negated())
     }
 }
 

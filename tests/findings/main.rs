@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use mxprobe::{
     glossary,
     probes::{self, probe},
-    report::{FindingRecord, OperationReport, Outcome},
+    report::{AtOnce, FindingRecord, OperationReport, Outcome, Summary},
 };
 use mxprobe_api::{Backend, Device, Error, Format, OperationId};
 use mxprobe_models::{Dot, Evaluator, Model};
@@ -97,6 +97,23 @@ fn a_sum_cut_to_any_width_before_it_is_rounded_is_not_rounded_once() {
         let told = finding.statement.contains(&format!("cut to {width} fraction bits first"));
         assert!(told, "{format}, {width}: {}", words(finding));
     }
+}
+
+#[test]
+fn a_chain_that_is_rounded_down_or_up_is_not_taken_for_terms_on_a_grid() {
+    for (mode, rounding) in [("rm", "RD"), ("rp", "RU"), ("rz", "RZ")] {
+        let report = report("h100", &format!("mma.m16n8k8.f64.f64.f64.f64.{mode}"));
+        let kept = found(&report, "alignment.fraction_bits");
+        let rounded = kept.value.as_ref().and_then(|value| value.get("rounded_to_bits")).and_then(|bits| bits.as_u64());
+        assert_eq!(rounded, Some(53), "{mode}: {}", words(kept));
+        assert!(found(&report, "rounding.result").is(rounding), "{mode}");
+        assert!(found(&report, "rounding.between_blocks").is(rounding), "{mode}");
+    }
+    // A grid has no more places below a power of two than above it.
+    let floor = "fraction_bits = 23\nbelow = \"floor\"\noutput = \"f32\"\nrounding = \"down\"\nnan = \"0x7fffffff\"";
+    let model = invented("grid", floor, "fold(c, all/1, s(all, acc))", "dot.m4n4k4.f32.bf16.bf16.f32");
+    let report = report_of(model);
+    assert!(found(&report, "alignment.below").is("floor"), "{}", words(found(&report, "alignment.below")));
 }
 
 #[test]
@@ -321,6 +338,15 @@ fn the_widest_addition_is_the_one_with_most_products_in_the_tree() {
         }
     }
     assert!(checked > 5, "{checked}");
+}
+
+#[test]
+fn a_unit_that_adds_fewer_products_at_once_has_a_row_of_its_own() {
+    // `mma` of k 4 adds all it has; `wmma` adds 4 of its 8.
+    let ids = ["mma.m16n8k8.f32.tf32.tf32.f32", "mma.m16n8k4.f32.tf32.tf32.f32", "wmma.m16n16k8.f32.tf32.tf32.f32"];
+    let rows = Summary::of(&ids.map(|id| report("h100", id))).rows;
+    let rows: Vec<_> = rows.iter().map(|row| (row.families.join(" "), row.products_at_once)).collect();
+    assert_eq!(rows, [("mma".to_owned(), Some(AtOnce::Products(8))), ("wmma".to_owned(), Some(AtOnce::Products(4)))]);
 }
 
 #[test]
