@@ -84,6 +84,9 @@ fn of_floats(random: &mut Random) -> Made {
             made.unit += "\nflush_to = \"positive-zero\"";
         }
     }
+    if a.starts_with('e') && seldom(random, 4) {
+        made.unit += &format!("\nconvert_to = \"{}\"", one_of(random, &["f16", "f32"]));
+    }
     made
 }
 

@@ -733,6 +733,26 @@ pub(super) fn named() -> Vec<Made> {
             "fold(c, all/1, s(all, acc))",
             &[("s", &f64_rule("rounding = \"nearest-even\""))],
         ),
+        // As fp8 `mma.sync` computes on Hopper, and DMMA chooses among NaN.
+        Made {
+            unit: "convert_to = \"f16\"".into(),
+            ..Made::new(
+                "operands-converted-to-f16",
+                "dot.m4n4k16.f32.e4m3.e5m2.f32",
+                "s(c, t(every(4, 2, 3), t(every(4, 0, 1), +0)))",
+                &[("s", &exact), ("t", &cut(25, "truncate", "toward-zero"))],
+            )
+        },
+        Made::new(
+            "nan-of-b-before-that-of-c",
+            &f64_of(4),
+            "fold(c, all/1, s(all, acc))",
+            &[(
+                "s",
+                "output = \"f64\"\nrounding = \"nearest-even\"\n\
+                 nan = { order = [\"b\", \"value\", \"operand\"], invalid = \"0xfff8000000000000\" }",
+            )],
+        ),
         // Integers.
         Made::new(
             "saturating-16-bits",

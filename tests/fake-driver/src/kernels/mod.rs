@@ -155,6 +155,8 @@ fn what_the_compiler_would_refuse_is_refused_with_its_line() {
         "mma.sync.aligned.m16n8k16.row.row.f32.f16.f16.f32 {%r0,%r1,%r2,%r3},{%r0,%r1,%r2,%r3},{%r0,%r1},{%r0,%r1,%r2,%r3};",
         "mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f32 {%r0,%r1},{%r0,%r1,%r2,%r3},{%r0,%r1},{%r0,%r1,%r2,%r3};",
         "wgmma.fence.sync.aligned;",
+        ".reg .b64 %clock;",
+        ".reg .b32 %laneid;",
     ] {
         let refusal = driver.link(&format!("{head}{statement}\n}}\n"), None).unwrap_err();
         assert_eq!(refusal.status, Status::INVALID_PTX, "{statement}");
