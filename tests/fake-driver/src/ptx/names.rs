@@ -160,11 +160,10 @@ fn is_special(name: &str) -> bool {
         "current_graph_exec",
     ];
     const STEMS: [&str; 5] = ["lanemask_", "cluster_", "reserved_smem_offset_", "envreg", "pm"];
-    name.strip_prefix('%').is_some_and(|name| {
-        let numbered = |stem: &&str| {
-            name.strip_prefix(*stem)
-                .is_some_and(|rest| stem.ends_with('_') || rest.starts_with(|first: char| first.is_ascii_digit()))
-        };
-        NAMES.contains(&name) || STEMS.iter().any(|stem| numbered(&stem))
-    })
+    let Some(name) = name.strip_prefix('%') else { return false };
+    let follows = |stem: &&str| {
+        let rest = name.strip_prefix(*stem);
+        rest.is_some_and(|rest| stem.ends_with('_') || rest.starts_with(|first: char| first.is_ascii_digit()))
+    };
+    NAMES.contains(&name) || STEMS.iter().any(follows)
 }
