@@ -238,6 +238,21 @@ fn the_order_of_sums_beside_a_high_floor_is_seen_by_values_that_count_alone() {
 }
 
 #[test]
+fn groups_that_lose_nothing_are_not_taken_for_groups_with_a_sticky_bit() {
+    recovered("exact-pairs-beside-a-floor");
+}
+
+#[test]
+fn operands_that_are_converted_are_told_from_subnormal_ones() {
+    recovered("operands-converted-to-f16");
+}
+
+#[test]
+fn a_nan_of_b_that_counts_before_that_of_c_is_found() {
+    recovered("nan-of-b-before-that-of-c");
+}
+
+#[test]
 #[ignore = "is refused at present: the values that imitate the limit take the whole budget"]
 fn a_limit_below_which_c_is_left_out_is_parted_from_the_bits_that_it_loses() {
     recovered("c-left-out-in-one-binade");

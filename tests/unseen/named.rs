@@ -733,6 +733,23 @@ pub(super) fn named() -> Vec<Made> {
             "fold(c, all/1, s(all, acc))",
             &[("s", &f64_rule("rounding = \"nearest-even\""))],
         ),
+        // Imitated by groups that keep a sticky bit above the same floor.
+        Made {
+            unit: "flush = [\"a\", \"b\", \"c\"]".into(),
+            ..Made::new(
+                "exact-pairs-beside-a-floor",
+                "dot.m4n4k16.f16.f16.f16.f16",
+                "fold(c, all/4, s(w(0..2), w(2..4), acc))",
+                &[
+                    (
+                        "s",
+                        "output = \"f16\"\nrounding = \"nearest-even\"\nfraction_bits = 11\nexponent_floor = -14\n\
+                         below = \"floor\"\nnan = \"0x7fff\"",
+                    ),
+                    ("w", &wide("fraction_bits = 82\nexponent_floor = -22\nbelow = \"truncate\"")),
+                ],
+            )
+        },
         // As fp8 `mma.sync` computes on Hopper, and DMMA chooses among NaN.
         Made {
             unit: "convert_to = \"f16\"".into(),

@@ -1,6 +1,6 @@
 //! Simplification of a model that explains every dot.
 
-use mxprobe_models::{Adder, Below, Exponent, Flush, PARAMETERS};
+use mxprobe_models::{Adder, Below, Exponent, Flush, Output, PARAMETERS};
 
 use crate::identify::{
     candidates::{flattened::flattened, hypothesis::Hypothesis, scored::explained, united::united},
@@ -37,6 +37,24 @@ pub(in crate::identify) fn simplify(experiments: &mut Experiments<'_, '_>, hypot
     now
 }
 
+/// Returns the hypothesis in which an adder that passes its sum on loses no bit of it, and the floor of its grid is that of
+/// the adders that take the sum: there, a floor has the same effect, whatever else the grid did to smaller sums.
+fn floor_handed_on(now: &Hypothesis, at: usize) -> Option<Hypothesis> {
+    let adder = &now.adders[at];
+    let floor = adder.grid.iter().filter_map(|rule| rule.exponent_floor).max()?;
+    if adder.output != Output::Wide {
+        return None;
+    }
+    let mut next = now.clone();
+    next.adders[at] = Adder { grid: Vec::new(), below: Below::Truncate, carry_bits: None, ..adder.clone() };
+    for taker in now.skeleton.expression.takers(at) {
+        for rule in &mut next.adders[taker].grid {
+            rule.exponent_floor = rule.exponent_floor.max(Some(floor));
+        }
+    }
+    Some(next)
+}
+
 /// Returns hypotheses in which one value is replaced by its default.
 fn steps(now: &Hypothesis) -> Vec<Hypothesis> {
     let mut found = Vec::new();
@@ -55,6 +73,12 @@ fn steps(now: &Hypothesis) -> Vec<Hypothesis> {
             found.push(next);
         };
         with(Adder { grid: Vec::new(), below: Below::Truncate, carry_bits: None, ..adder.clone() });
+        found.extend(floor_handed_on(now, at));
+        let mut with = |changed: Adder| {
+            let mut next = now.clone();
+            next.adders[at] = changed;
+            found.push(next);
+        };
         for rule in 0..adder.grid.len() {
             let mut grid = adder.grid.clone();
             grid.remove(rule);
