@@ -67,7 +67,7 @@ pub struct Unit {
     pub provenance: Provenance,
 }
 
-/// Which operands' subnormals are read as zero (DAZ), and as which zero.
+/// How operands are read: whose subnormals as zero (DAZ), as which zero, and in which format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flush {
     /// Subnormals of A.

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use mxprobe_api::OperationId;
-use mxprobe_models::{Adder, Class, Plan, Term as Place, Unit};
+use mxprobe_api::{Format, OperationId};
+use mxprobe_models::{Adder, Class, Flush, Plan, Term as Place, Unit};
 
 use super::{
     adder::{NotCovered, add, scales_sum},
@@ -11,8 +11,9 @@ use super::{
     conditions::{Conditions, narrowed},
     integer::Integer,
     logic::Logic,
-    number::{Candidate, Number, Scales, Term, flushed, normalised, product, read},
-    words::Word,
+    nan::quieted,
+    number::{Candidate, Finite, Number, Scales, Term, flushed, product, read},
+    words::{Word, Words},
 };
 use crate::dots::Dot;
 
@@ -194,11 +195,11 @@ impl<B: Copy + std::fmt::Debug> Scene<'_, B> {
         let a = read(logic, id.a, &self.inputs.a[&k]);
         let a = narrowed(logic, id.a, conditions.a, a);
         let a = if flush.a { flushed(logic, a, flush.to_positive) } else { a };
-        let a = if flush.normalises(id.a) { normalised(logic, a) } else { a };
+        let a = converted(logic, a, id.a, flush);
         let b = read(logic, id.b, &self.inputs.b[&k]);
         let b = narrowed(logic, id.b, conditions.b, b);
         let b = if flush.b { flushed(logic, b, flush.to_positive) } else { b };
-        let b = if flush.normalises(id.b) { normalised(logic, b) } else { b };
+        let b = converted(logic, b, id.b, flush);
         let scales = if scales_sum(adder) { None } else { self.scales(logic, k) };
         let mut factors = vec![&a, &b];
         factors.extend(scales.iter().flat_map(|(a, b)| [a, b]));
@@ -220,4 +221,22 @@ impl<B: Copy + std::fmt::Debug> Scene<'_, B> {
         }
         Term { place: 0, class: Class::Products, number, operands, invalid }
     }
+}
+
+/// Converts an operand to the format in which it is multiplied, if that is another one. A subnormal that is a normal number
+/// there has the exponent of its leading bit.
+fn converted<L: Logic>(logic: &mut L, number: Number<L::Bit>, from: Format, flush: Flush) -> Number<L::Bit> {
+    let Some(to) = flush.converted else { return number };
+    let Number { bits, nan, infinite, finite, causes } = number;
+    // The bits of an operand count only if it is NaN.
+    let bits = bits.and_then(|(format, bits)| {
+        let own = quieted(logic, &Candidate { nan, format, bits }, to);
+        own.or_else(|| Some(logic.number(u128::from(to.nan()?), to.bits() as usize)))
+    });
+    let finite = if flush.normalises(from) {
+        Finite { exponent: finite.leading(logic), lsb_below_exponent: None, ..finite }
+    } else {
+        finite
+    };
+    Number { bits: bits.map(|bits| (to, bits)), nan, infinite, finite, causes }
 }

@@ -239,12 +239,6 @@ pub(super) fn flushed<L: Logic>(logic: &mut L, number: Number<L::Bit>, to_positi
     Number { finite, ..number }
 }
 
-/// Gives subnormal values the exponent of their leading bit.
-pub(super) fn normalised<L: Logic>(logic: &mut L, number: Number<L::Bit>) -> Number<L::Bit> {
-    let exponent = number.finite.leading(logic);
-    Number { finite: Finite { exponent, lsb_below_exponent: None, ..number.finite }, ..number }
-}
-
 /// A product of operands, and whether it is NaN although no operand is.
 pub(super) fn product<L: Logic>(logic: &mut L, factors: &[&Number<L::Bit>]) -> (Number<L::Bit>, L::Bit) {
     let no = logic.constant(false);

@@ -12,7 +12,7 @@ use mxprobe::{
     },
 };
 use mxprobe_api::{Format, OperationId};
-use mxprobe_models::{Model, shipped};
+use mxprobe_models::{Evaluator, Model, Path, shipped};
 
 /// Fails if the bit-level evaluator and the exact one differ on a dot.
 fn agree(model: &Model, id: &OperationId, dots: impl Iterator<Item = Dot>) {
@@ -108,6 +108,33 @@ fn every_unit_of_every_shipped_model_computes_as_the_exact_evaluator_does() {
             // The exact sum of f64 products has four thousand bits.
             let dots = if id.a == Format::F64 { 3 } else { 200 / id.shape.k as usize };
             agree(model, id, Draw::new(id, 1).take(dots.max(12)));
+        }
+    }
+}
+
+#[test]
+fn units_that_convert_their_operands_compute_as_the_exact_evaluator_does() {
+    for (formats, to) in [("e4m3.e5m2", "f16"), ("e5m2.e4m3", "f32"), ("e4m3.e4m3", "f16"), ("f16.f16", "f32")] {
+        for nan in ["\"0x7fffffff\"", "{ order = [\"b\", \"value\", \"operand\"], invalid = \"0xffc00000\" }"] {
+            let text = format!(
+                "schema = \"mxprobe-model/1\"\nname = \"converts\"\ntitle = \"x\"\nvendor = \"x\"\nfingerprint = \"x\"\n\
+                 [sources]\nhere = \"made up\"\n\
+                 [adder.s]\noutput = \"f32\"\nfraction_bits = 20\nbelow = \"truncate\"\nrounding = \"toward-zero\"\n\
+                 nan = {nan}\nbasis = \"assumed\"\nsource = \"here\"\n\
+                 [[unit]]\ntree = \"fold(c, all/4, s(all, acc))\"\nconvert_to = \"{to}\"\nflush = [\"b\"]\n\
+                 operations = [\"dot.m4n4k8.f32.{formats}.f32\"]\nbasis = \"assumed\"\nsource = \"here\"\n"
+            );
+            let model = Model::parse("converts", &text, None).unwrap_or_else(|error| panic!("{error}\n{text}"));
+            let id = model.operations.keys().next().unwrap();
+            agree(&model, id, Draw::new(id, 4).take(400));
+            for dot in Draw::new(id, 5).take(400) {
+                let (unit, plan) = model.plan(id).unwrap();
+                let wanted = mxprobe_models::evaluate(&model.adders, unit, &plan, id, as_input(&dot));
+                for path in Path::available() {
+                    let evaluator = Evaluator::with_path(&model, id, path).unwrap();
+                    assert_eq!(evaluator.dot(as_input(&dot)).unwrap(), wanted, "{path:?} {}", dot.show(id));
+                }
+            }
         }
     }
 }

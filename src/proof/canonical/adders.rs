@@ -87,7 +87,10 @@ impl Form<'_> {
         });
         flush.to_positive &= shows;
         let converts = |format: Format, flushed: bool| !flushed && flush.normalises(format);
-        if !products || !converts(self.id.a, flush.a) && !converts(self.id.b, flush.b) {
+        // A NaN without payload becomes one with a payload, which another format may pass on.
+        let keeps_nan = |format: Format| format.infinity(false).is_some() || format.nan().is_none();
+        let shows = converts(self.id.a, flush.a) || converts(self.id.b, flush.b);
+        if !products || !shows && keeps_nan(self.id.a) && keeps_nan(self.id.b) {
             flush.converted = None;
         }
         self.unit.flush = flush;

@@ -220,13 +220,14 @@ impl Form<'_> {
         let adder = &self.nodes[node].adder;
         let Output::Float { format, .. } = adder.output else { return NanBits::Any };
         let ieee = |format: Format| format.infinity(false).is_some();
+        let [a, b] = [self.id.a, self.id.b].map(|format| self.unit.flush.converted.unwrap_or(format));
         let fixed = |bits: u64| NanBits::Known(format, bits);
         match cause {
             NanCause::Invalid => fixed(adder.nan.invalid),
             NanCause::Operand | NanCause::B => match adder.nan.operand {
                 Some(bits) => fixed(bits),
                 // Formats without payloads give the NaN of invalid operations.
-                None if !ieee(format) || !ieee(self.id.a) && !ieee(self.id.b) => fixed(adder.nan.invalid),
+                None if !ieee(format) || !ieee(a) && !ieee(b) => fixed(adder.nan.invalid),
                 None => NanBits::Any,
             },
             NanCause::Value => match adder.nan.value {
