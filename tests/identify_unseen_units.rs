@@ -243,6 +243,11 @@ fn groups_that_lose_nothing_are_not_taken_for_groups_with_a_sticky_bit() {
 }
 
 #[test]
+fn a_chain_of_converted_operands_is_not_taken_for_products_that_are_rounded_alone() {
+    recovered("chain-of-converted-operands");
+}
+
+#[test]
 fn operands_that_are_converted_are_told_from_subnormal_ones() {
     recovered("operands-converted-to-f16");
 }

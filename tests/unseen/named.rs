@@ -733,6 +733,21 @@ pub(super) fn named() -> Vec<Made> {
             "fold(c, all/1, s(all, acc))",
             &[("s", &f64_rule("rounding = \"nearest-even\""))],
         ),
+        // Imitated by products that are rounded alone, whose results have no subnormals.
+        Made {
+            unit: "flush = [\"c\"]\nconvert_to = \"f16\"".into(),
+            ..Made::new(
+                "chain-of-converted-operands",
+                "dot.m4n4k8.f32.e4m3.e4m3.f32",
+                "fold(c, all/1, s(all, acc))",
+                &[(
+                    "s",
+                    "output = \"f32\"\nrounding = \"nearest-even\"\nfraction_bits = 28\nexponent_floor = -128\n\
+                     below = \"floor\"\noutput_fraction_bits = 18\nzero = \"positive\"\n\
+                     nan = { order = [\"invalid\", \"operand\"], operand = \"0x7fffffff\", invalid = \"0xffc00000\" }",
+                )],
+            )
+        },
         // Imitated by groups that keep a sticky bit above the same floor.
         Made {
             unit: "flush = [\"a\", \"b\", \"c\"]".into(),

@@ -1,10 +1,13 @@
 //! Simplification of a model that explains every dot.
 
-use mxprobe_models::{Adder, Below, Exponent, Flush, Output, PARAMETERS};
+use std::sync::Arc;
+
+use mxprobe_api::OperationId;
+use mxprobe_models::{Adder, Below, Class, Exponent, Flush, Output, PARAMETERS};
 
 use crate::identify::{
     candidates::{flattened::flattened, hypothesis::Hypothesis, scored::explained, united::united},
-    dots::experiments::Experiments,
+    dots::experiments::{Experiments, conversions},
 };
 
 /// Removes levels of unrounded sums and adders in place of which another would do, and then, one after another, every
@@ -12,6 +15,11 @@ use crate::identify::{
 pub(in crate::identify) fn simplify(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis) -> Hypothesis {
     let all: Vec<usize> = (0..experiments.dots.len()).collect();
     let mut now = hypothesis.clone();
+    let direct = taken_directly(experiments.subject.id(), hypothesis);
+    if let Some(direct) = direct.into_iter().find(|direct| explained(experiments, direct, &all, 0).is_some()) {
+        now = direct.merged();
+    }
+    let hypothesis = &now.clone();
     for flat in flattened(hypothesis) {
         if flat.skeleton.plan.nodes.len() < now.skeleton.plan.nodes.len()
             && explained(experiments, &flat, &all, 0).is_some()
@@ -35,6 +43,28 @@ pub(in crate::identify) fn simplify(experiments: &mut Experiments<'_, '_>, hypot
         }
     }
     now
+}
+
+/// Returns hypotheses in which products that are rounded alone, without loss, are taken directly: aligned by their leading
+/// bit, as a value is, or with operands that are converted to a format in which no number of theirs is subnormal, or as they
+/// are.
+fn taken_directly(id: &OperationId, now: &Hypothesis) -> Vec<Hypothesis> {
+    let alone = now.skeleton.rounded_alone();
+    if alone.is_empty() {
+        return Vec::new();
+    }
+    let mut skeleton = (*now.skeleton).clone();
+    for product in alone {
+        skeleton = skeleton.together(product);
+    }
+    let mut direct = Hypothesis { skeleton: Arc::new(skeleton), ..now.clone() };
+    let rules = direct.adders.iter_mut().flat_map(|adder| &mut adder.grid);
+    rules.filter(|rule| rule.terms == Class::Values).for_each(|rule| rule.terms = Class::All);
+    let mut found = vec![direct.clone()];
+    found.extend(conversions(id, now.flush).into_iter().map(|flush| Hypothesis { flush, ..direct.clone() }));
+    direct.adders.iter_mut().flat_map(|adder| &mut adder.grid).for_each(|rule| rule.exponent = Exponent::Leading);
+    found.push(direct);
+    found
 }
 
 /// Returns the hypothesis in which an adder that passes its sum on loses no bit of it, and the floor of its grid is that of
