@@ -1,6 +1,8 @@
 //! Converting operands to a format that holds every value of theirs.
 
-use mxprobe_api::{Decoded, Elements, Format, Overflow, Rounding, Specials, Subnormals};
+use mxprobe_api::{Decoded, Elements, Format, OperationId, Overflow, Rounding, Specials, Subnormals};
+
+use crate::model::Flush;
 
 /// Whether every value of a floating format is one of another, and infinities and NaN have their like there.
 #[must_use]
@@ -34,7 +36,13 @@ pub(crate) fn converted(from: Format, bits: u64, to: Format) -> u64 {
 /// A NaN in another format: keeps sign and payload, aligns the payload to the top of the fraction and sets the quiet
 /// bit. `None` if it is not a NaN or either format has no payloads.
 pub(crate) fn quieted(from: Format, bits: u64, to: Format) -> Option<u64> {
-    let (Decoded::Nan { negative, payload }, Some(encoding)) = (from.decode(bits), to.as_float()) else { return None };
+    let Decoded::Nan { negative, payload } = from.decode(bits) else { return None };
+    quiet(from, negative, payload, to)
+}
+
+/// The same, of a NaN's sign and payload.
+pub(crate) fn quiet(from: Format, negative: bool, payload: u64, to: Format) -> Option<u64> {
+    let encoding = to.as_float()?;
     let ieee = |format: Format| format.infinity(false).is_some();
     let quiet = to.nan().filter(|_| ieee(to) && ieee(from))?;
     let (of, into) = (from.fraction_bits(), encoding.fraction_bits);
@@ -54,7 +62,13 @@ pub(crate) struct Conversion {
 }
 
 impl Conversion {
-    pub(crate) fn new(from: Format, to: Format, flush: bool, to_positive: bool) -> Self {
+    /// How A and B are converted; `None` if they stay in their formats.
+    pub(crate) fn of_operands(id: &OperationId, flush: Flush) -> Option<[Self; 2]> {
+        let to = flush.converted?;
+        Some([(id.a, flush.a), (id.b, flush.b)].map(|(from, own)| Self::new(from, to, own, flush.to_positive)))
+    }
+
+    fn new(from: Format, to: Format, flush: bool, to_positive: bool) -> Self {
         let mut made = Self { from, to, flush, to_positive, codes: Vec::new() };
         if from.storage_bytes() == 1 {
             made.codes = (0..=u64::from(u8::MAX)).map(|code| made.compute(code)).collect();
@@ -81,6 +95,14 @@ impl Conversion {
     }
 
     pub(crate) fn elements(&self, from: &Elements) -> Elements {
-        Elements::from_bits(self.to, from.iter().map(|bits| self.bits(bits)))
+        // Most are fp8 that become f16.
+        if self.codes.is_empty() || self.to.storage_bytes() != 2 {
+            return Elements::from_bits(self.to, from.iter().map(|bits| self.bits(bits)));
+        }
+        let halves = from.bytes().iter().flat_map(|code| {
+            let [low, high, ..] = self.codes[usize::from(*code)].to_le_bytes();
+            [low, high]
+        });
+        Elements::from_bytes(self.to, halves.collect()).expect("two bytes an element")
     }
 }

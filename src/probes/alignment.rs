@@ -200,7 +200,6 @@ fn pairwise(subject: &Subject<'_>, facts: &mut Facts, structure: &Structure) -> 
     let traces = Traces::of(subject, leaves, gaps.large, bits)?;
     let mut shown = gaps.evidence(subject, bits, &format!("M + M·2^-{bits}, then −M: kept"));
     shown.extend(gaps.evidence(subject, bits + 1, &format!("M + M·2^-{}, then −M", bits + 1)));
-    shown.extend(traces.evidence.clone());
     let unit = bits + 1;
     let one_sided = match traces.seen {
         // A sum that is exact before it is rounded down has a place more just below M than at M; one on a grid has not.
@@ -208,6 +207,7 @@ fn pairwise(subject: &Subject<'_>, facts: &mut Facts, structure: &Structure) -> 
         [true, false, true, false] if !traces.moves_half(2) => Some(("ceiling", "rounded up, toward +∞")),
         _ => None,
     };
+    shown.extend(traces.evidence);
     if let Some((rule, words)) = one_sided {
         facts.kept = Some(Kept::Bits(bits));
         return Ok(vec![

@@ -32,7 +32,7 @@ impl Evaluator {
     /// If the operands do not fit the operation; [`DotOperands::validate`] checks this.
     #[must_use]
     pub fn dots(&self, operands: &DotOperands<'_>) -> Elements {
-        let in_format = self.converted.as_ref().map(|to| (to.a.elements(operands.a), to.b.elements(operands.b)));
+        let in_format = self.in_format(operands.a, operands.b);
         let operands = match &in_format {
             Some((a, b)) => &DotOperands { a, b, ..*operands },
             None => operands,

@@ -26,7 +26,7 @@ mod unpack;
 
 use std::sync::{Arc, OnceLock};
 
-use mxprobe_api::{Elements, Error, Format, GemmOperands, OperationId, TileBatch};
+use mxprobe_api::{Elements, Error, GemmOperands, OperationId, TileBatch};
 
 use crate::{
     adder::Adder,
@@ -152,8 +152,9 @@ impl Evaluator {
     pub fn dot(&self, dot: Dot<'_>) -> Result<u64, Error> {
         self.validate(dot)?;
         let Some(converted) = &self.converted else { return Ok(self.value(dot)) };
-        let a: Vec<u64> = dot.a.iter().map(|bits| converted.a.bits(*bits)).collect();
-        let b: Vec<u64> = dot.b.iter().map(|bits| converted.b.bits(*bits)).collect();
+        let [of_a, of_b] = &converted.operands;
+        let a: Vec<u64> = dot.a.iter().map(|bits| of_a.bits(*bits)).collect();
+        let b: Vec<u64> = dot.b.iter().map(|bits| of_b.bits(*bits)).collect();
         Ok(self.value(Dot { a: &a, b: &b, ..dot }))
     }
 
@@ -198,21 +199,15 @@ impl Evaluator {
     /// If the batch does not fit the operation; [`TileBatch::validate`] checks this.
     #[must_use]
     pub fn tiles(&self, batch: &TileBatch, threads: usize) -> Elements {
-        let in_format;
-        let batch = match &self.converted {
-            None => batch,
-            Some(converted) => {
-                in_format = TileBatch {
-                    tiles: batch.tiles,
-                    a: converted.a.elements(&batch.a),
-                    b: converted.b.elements(&batch.b),
-                    c: batch.c.clone(),
-                    scale_a: batch.scale_a.clone(),
-                    scale_b: batch.scale_b.clone(),
-                };
-                &in_format
-            }
-        };
+        let in_format = self.in_format(&batch.a, &batch.b).map(|(a, b)| TileBatch {
+            tiles: batch.tiles,
+            a,
+            b,
+            c: batch.c.clone(),
+            scale_a: batch.scale_a.clone(),
+            scale_b: batch.scale_b.clone(),
+        });
+        let batch = in_format.as_ref().unwrap_or(batch);
         match self.kernels() {
             Kernels::None => drive::tiles(self, None::<&ChainPlan>, batch, threads),
             Kernels::Chain(kernel) => drive::tiles(self, Some(kernel), batch, threads),
@@ -226,7 +221,7 @@ impl Evaluator {
 
     /// Computes D of one product of matrices whose lengths were checked.
     pub(crate) fn matrices(&self, matrices: &GemmOperands<'_>, threads: usize) -> Elements {
-        let in_format = self.converted.as_ref().map(|to| (to.a.elements(matrices.a), to.b.elements(matrices.b)));
+        let in_format = self.in_format(matrices.a, matrices.b);
         let matrices = match &in_format {
             Some((a, b)) => &GemmOperands { a, b, ..*matrices },
             None => matrices,
@@ -240,6 +235,12 @@ impl Evaluator {
             Kernels::Sums(kernel) => drive::matrices(self, Some(kernel), matrices, threads),
             Kernels::Grids(kernel) => drive::matrices(self, Some(&**kernel), matrices, threads),
         }
+    }
+
+    /// A and B in the format to which they are converted; `None` if they stay in theirs.
+    fn in_format(&self, a: &Elements, b: &Elements) -> Option<(Elements, Elements)> {
+        let [of_a, of_b] = &self.converted.as_ref()?.operands;
+        Some((of_a.elements(a), of_b.elements(b)))
     }
 
     /// The kernel of this evaluator's path.
@@ -316,16 +317,14 @@ impl Evaluator {
 struct Converted {
     id: OperationId,
     flush: Flush,
-    a: Conversion,
-    b: Conversion,
+    /// Of A and of B.
+    operands: [Conversion; 2],
 }
 
 impl Converted {
     /// `None` if operands stay in their formats.
     fn of(id: &OperationId, flush: Flush) -> Option<Box<Self>> {
-        let to = flush.converted?;
-        let of = |format: Format, own: bool| Conversion::new(format, to, own, flush.to_positive);
-        Some(Box::new(Self { id: id.clone(), flush, a: of(id.a, flush.a), b: of(id.b, flush.b) }))
+        Some(Box::new(Self { id: id.clone(), flush, operands: Conversion::of_operands(id, flush)? }))
     }
 }
 

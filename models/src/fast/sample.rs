@@ -57,10 +57,7 @@ impl Sample {
     pub fn with_path(id: &OperationId, flush: Flush, path: Path) -> Self {
         let k = id.shape.sizes().2;
         let scale_blocks = id.block_scale().map_or(0, |scale| k.div_ceil(scale.block));
-        let operands = [(id.a, flush.a), (id.b, flush.b)];
-        let converted =
-            flush.converted.map(|to| operands.map(|(of, own)| Conversion::new(of, to, own, flush.to_positive)));
-        let [of_a, of_b] = operands.map(|(format, own)| match flush.converted {
+        let [of_a, of_b] = [(id.a, flush.a), (id.b, flush.b)].map(|(format, own)| match flush.converted {
             Some(to) => Reader::new(to, false, false),
             None => Reader::new(format, own, flush.to_positive),
         });
@@ -68,7 +65,7 @@ impl Sample {
             k,
             scale_blocks,
             flush,
-            converted,
+            converted: Conversion::of_operands(id, flush),
             path: path.min(simd::fastest()),
             has_products: significand_bits(of_a.format) + significand_bits(of_b.format) <= 64,
             of_a,

@@ -103,12 +103,6 @@ fn steps(now: &Hypothesis) -> Vec<Hypothesis> {
             found.push(next);
         };
         with(Adder { grid: Vec::new(), below: Below::Truncate, carry_bits: None, ..adder.clone() });
-        found.extend(floor_handed_on(now, at));
-        let mut with = |changed: Adder| {
-            let mut next = now.clone();
-            next.adders[at] = changed;
-            found.push(next);
-        };
         for rule in 0..adder.grid.len() {
             let mut grid = adder.grid.clone();
             grid.remove(rule);
@@ -124,6 +118,7 @@ fn steps(now: &Hypothesis) -> Vec<Hypothesis> {
             (parameter.set)(&mut changed, parameter.default());
             with(changed);
         }
+        found.extend(floor_handed_on(now, at));
     }
     found
 }

@@ -5,6 +5,7 @@ use mxprobe_api::{FloatEncoding, Format, Overflow, Rounding, Subnormals};
 use super::word::{Aligned, NONE, Number, Word};
 use crate::{
     adder::{Adder, Below, Class, Exponent, NanCause, Output, ZeroSign},
+    convert::quiet,
     exact::cut_encoding,
     fast::unpack::{NEGATIVE, Reader, Unpacked, ZERO},
 };
@@ -184,16 +185,10 @@ impl Adding {
         first.unwrap_or(rules.invalid)
     }
 
-    /// A NaN in the adder's output format: keeps sign and payload, aligns the payload to the top of the fraction and
-    /// sets the quiet bit.
+    /// A NaN in the adder's output format, as [`quiet`] makes it; that of an invalid operation if either format has no
+    /// payloads.
     pub(super) fn quieted(&self, from: Format, kind: u32, payload: u64) -> u64 {
-        let (to, otherwise) = (self.format, self.rules.nan.invalid);
-        let ieee = |format: Format| format.infinity(false).is_some();
-        let Some(encoding) = to.as_float().filter(|_| ieee(to) && ieee(from)) else { return otherwise };
-        let Some(quiet) = to.nan() else { return otherwise };
-        let (from, into) = (from.fraction_bits(), encoding.fraction_bits);
-        let payload = if into >= from { payload << (into - from) } else { payload >> (from - into) };
-        quiet | (payload << encoding.unread_bits) | u64::from(kind & NEGATIVE != 0) << (to.bits() - 1)
+        quiet(from, kind & NEGATIVE != 0, payload, self.format).unwrap_or(self.rules.nan.invalid)
     }
 }
 
