@@ -253,6 +253,32 @@ fn operands_that_are_converted_are_told_from_subnormal_ones() {
 }
 
 #[test]
+fn the_format_to_which_operands_are_converted_is_told_by_subnormals_that_it_has_too() {
+    recovered("operands-converted-to-f32");
+}
+
+#[test]
+fn a_cut_once_normalised_is_found_by_sums_that_carry_past_the_bits_kept_at_alignment() {
+    recovered("a-bit-more-once-normalised-than-at-alignment");
+}
+
+#[test]
+fn sums_that_carry_past_f32_tell_whether_they_are_rounded_to_it_on_the_way() {
+    recovered("sums-of-21-bits-passed-on-to-one-of-11");
+}
+
+#[test]
+#[ignore = "takes half a minute of one core"]
+fn a_bit_at_the_edge_of_a_grid_tells_the_leading_bit_of_products_from_the_exponents_of_operands() {
+    recovered("sixty-bits-below-the-leading-bit-of-products");
+}
+
+#[test]
+fn a_floor_of_products_that_are_passed_on_is_that_of_their_sum() {
+    recovered("a-floor-two-binades-below-the-range");
+}
+
+#[test]
 fn a_nan_of_b_that_counts_before_that_of_c_is_found() {
     recovered("nan-of-b-before-that-of-c");
 }

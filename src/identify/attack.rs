@@ -7,7 +7,9 @@ use mxprobe_models::{Basis, Origin, Output};
 
 use super::{
     candidates::{
-        directed::{alone, cancelling, far_apart, groups, halves, near_limits, scaled, specials, thinned, whole_range},
+        directed::{
+            alone, cancelling, carrying, far_apart, groups, halves, near_limits, scaled, specials, thinned, whole_range,
+        },
         hypothesis::Hypothesis,
         scored::{self, Scored},
     },
@@ -232,8 +234,8 @@ impl Search<'_, '_> {
         Ok(asked)
     }
 
-    /// Draws the dots of one attack. A third are of every class, a third have few terms at every distance, and up to a
-    /// third have forms that drawn dots rarely hold (see [`directed`](super::directed)). The remainder holds zeros,
+    /// Draws the dots of one attack. A sixth are of every class, a sixth have few terms at every distance, and up to a
+    /// half have forms that drawn dots rarely hold (see [`directed`](super::directed)). The remainder holds zeros,
     /// subnormals and the largest values in each group of products that the candidate adds first. Integer operations
     /// get dots of every class, and others with terms near the limits of intermediate sums.
     fn drawn(&self, hypothesis: &Hypothesis, seed: u64) -> Vec<Dot> {
@@ -248,10 +250,11 @@ impl Search<'_, '_> {
         dots.extend(thinned(scaled(self.subject(), seed), count / 24, seed));
         dots.extend(cancelling(self.subject(), &groups, seed, count / 12));
         dots.extend(halves(self.subject(), &hypothesis.skeleton.nodes(), seed, count / 12));
+        dots.extend(carrying(self.subject(), &hypothesis.skeleton.nodes(), seed, count / 24));
         dots.extend(specials(self.subject(), &groups, seed, count / 24));
         dots.extend(whole_range(self.subject(), &groups, seed, count / 48));
-        dots.extend(draw(id, seed, count / 4));
-        dots.extend(Sparse::new(id, seed).take(count / 4));
+        dots.extend(draw(id, seed, count / 6));
+        dots.extend(Sparse::new(id, seed).take(count / 6));
         dots.extend(Edges::new(id, seed).with_groups(groups).take(count - dots.len()));
         dots
     }

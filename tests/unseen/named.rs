@@ -785,6 +785,76 @@ pub(super) fn named() -> Vec<Made> {
                  nan = { order = [\"b\", \"value\", \"operand\"], invalid = \"0xfff8000000000000\" }",
             )],
         ),
+        Made {
+            unit: "convert_to = \"f32\"".into(),
+            ..Made::new(
+                "operands-converted-to-f32",
+                "dot.m4n4k16.f16.e4m3.e5m2.f16",
+                "fold(c, all/8, s(all, acc))",
+                &[(
+                    "s",
+                    "output = \"f16\"\nrounding = \"nearest-even\"\nfraction_bits = 16\nbelow = \"truncate\"\n\
+                     zero = \"positive\"\nnan = \"0x7e00\"",
+                )],
+            )
+        },
+        Made {
+            unit: "flush = [\"c\"]".into(),
+            ..Made::new(
+                "a-bit-more-once-normalised-than-at-alignment",
+                "dot.m4n4k8.f32.bf16.bf16.f32",
+                "fold(c, all/2, s(all, acc))",
+                &[(
+                    "s",
+                    "output = \"f32\"\nrounding = \"nearest-even\"\nfraction_bits = 26\nbelow = \"truncate\"\n\
+                     zero = \"positive\"\nnormalised_fraction_bits = 27\nnormalised_below = \"truncate\"\n\
+                     nan = \"0x7fffffff\"",
+                )],
+            )
+        },
+        Made::new(
+            "sums-of-21-bits-passed-on-to-one-of-11",
+            "dot.m4n4k8.f32.e4m3.e4m3.f32",
+            "s(w(every(2, 0)), w(every(2, 1)), c)",
+            &[
+                (
+                    "s",
+                    "output = \"f32\"\nrounding = \"nearest-even\"\nfraction_bits = 11\nexponent = \"leading\"\n\
+                     below = \"truncate\"\nnan = \"0x7fffffff\"",
+                ),
+                ("w", &wide("fraction_bits = 21\nbelow = \"nearest\"")),
+            ],
+        ),
+        Made::new(
+            "sixty-bits-below-the-leading-bit-of-products",
+            "dot.m4n4k16.f32.f32.f32.f32",
+            "fold(c, all/4, s(w(0..2), w(2..4), acc))",
+            &[
+                (
+                    "s",
+                    "output = \"f32\"\nrounding = \"to-odd\"\nfraction_bits = 25\nexponent = \"leading\"\n\
+                     below = \"truncate\"\nnan = \"0x7fffffff\"",
+                ),
+                ("w", &wide("fraction_bits = 60\nexponent = \"leading\"\nbelow = \"truncate\"")),
+            ],
+        ),
+        Made::new(
+            "a-floor-two-binades-below-the-range",
+            "dot.m4n4k4.f32.bf16.bf16.f32",
+            "fold(c, all/4, s(t(all), acc))",
+            &[
+                (
+                    "s",
+                    "output = \"f32\"\nrounding = \"toward-zero\"\nfraction_bits = 10\nbelow = \"truncate\"\n\
+                     zero = \"positive\"\nnan = \"0x7fffffff\"",
+                ),
+                (
+                    "t",
+                    "output = \"f32\"\nrounding = \"toward-zero\"\nfraction_bits = 29\nexponent = \"leading\"\n\
+                     exponent_floor = -128\nbelow = \"truncate\"\ncarry_bits = 4\nnan = \"0x7fc00000\"",
+                ),
+            ],
+        ),
         // Integers.
         Made::new(
             "saturating-16-bits",

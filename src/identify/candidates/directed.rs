@@ -9,6 +9,12 @@ use crate::{
     probes::{Leaf, Number, Subject},
 };
 
+/// Encodes ±significand·2^exponent, rounded toward zero and saturated.
+pub(in crate::identify) fn power(format: Format, negative: bool, significand: u64, exponent: i32) -> u64 {
+    let (rounding, overflow) = (Rounding::TowardZero, Overflow::Saturate);
+    format.encode(negative, u128::from(significand), exponent, rounding, overflow, Subnormals::Keep).bits
+}
+
 /// Returns the products that each addition of a candidate takes directly.
 pub(in crate::identify) fn groups(hypothesis: &Hypothesis) -> Vec<Vec<usize>> {
     let product = |leaf: &Leaf| if let Leaf::Product(k) = leaf { Some(*k) } else { None };
@@ -108,10 +114,6 @@ pub(in crate::identify) fn scaled(subject: &Subject<'_>, seed: u64) -> Vec<Dot> 
     let mut random = Random(seed_of(seed, 17));
     let (low, high) = scale.format.as_float().map_or((0, 0), FloatEncoding::exponents);
     let step = ((2 * (high - low)) / EXPONENTS + 1).unsigned_abs() as usize;
-    let power = |exponent: i32| {
-        let (rounding, overflow) = (Rounding::TowardZero, Overflow::Saturate);
-        scale.format.encode(false, 1, exponent, rounding, overflow, Subnormals::Keep).bits
-    };
     let mut dots = Vec::new();
     for exponent in (2 * low..=2 * high).step_by(step) {
         for negative in [false, true] {
@@ -121,6 +123,7 @@ pub(in crate::identify) fn scaled(subject: &Subject<'_>, seed: u64) -> Vec<Dot> 
             (dot.a[at], dot.b[at]) = (id.a.one() | sign, id.b.one());
             let of_a = (exponent / 2 + random.between(-2, 2)).clamp(low.max(exponent - high), high.min(exponent - low));
             if let Some((scales_a, scales_b)) = &mut dot.scales {
+                let power = |exponent: i32| power(scale.format, false, 1, exponent);
                 (scales_a[at / scale.block], scales_b[at / scale.block]) = (power(of_a), power(exponent - of_a));
             }
             let mut beside = dot.clone();
@@ -229,6 +232,90 @@ pub(in crate::identify) fn halves(subject: &Subject<'_>, nodes: &[Node], seed: u
         subject.dot(&[largest, (tied, Number::new(of_tied, half)), (deep, Number::new(of_deep, half - depth))])
     };
     (0..count).filter_map(|_| dot(&mut random)).collect()
+}
+
+/// Makes at most `count` dots in which terms of one addition carry far (see [`carrying_at`]), about any exponent or the
+/// highest.
+pub(in crate::identify) fn carrying(subject: &Subject<'_>, nodes: &[Node], seed: u64, count: usize) -> Vec<Dot> {
+    let mut random = Random(seed_of(seed, 18));
+    let nodes: Vec<&Node> = nodes.iter().filter(|node| node.parts.len() > 1).collect();
+    if nodes.is_empty() {
+        return Vec::new();
+    }
+    let (low, high) = subject.exponents(Leaf::Product(0));
+    let bits = subject.id().d.fraction_bits();
+    let dot = |random: &mut Random| {
+        let node = nodes[random.below(nodes.len())];
+        // The sum stays within d's range.
+        let high = high - node.parts.len().ilog2().cast_signed() - 2;
+        let top = if random.below(3) == 0 { high - random.between(0, 2) } else { random.between(low.min(high), high) };
+        carrying_at(subject, &node.parts, top, bits, random)
+    };
+    (0..count).map(|_| dot(&mut random)).collect()
+}
+
+/// Makes a dot in which two or more terms of one addition have the same sign, nearly the same exponent and random, full or
+/// short significands; in half of these dots another term is half a unit in the last place of the sum, rounded to `bits`,
+/// and perhaps a bit far below. What a unit cuts from a sum once it is normalised shows in no other dot if it keeps more
+/// bits then than at alignment.
+pub(in crate::identify) fn carrying_at(
+    subject: &Subject<'_>,
+    parts: &[Vec<Leaf>],
+    top: i32,
+    bits: u32,
+    random: &mut Random,
+) -> Dot {
+    let id = subject.id();
+    let negative = random.flip();
+    let kind = random.below(3);
+    let mut dot = subject.zeros();
+    let value = |random: &mut Random, format: Format, exponent: i32, negative: bool| {
+        let bits = format.fraction_bits();
+        let ones = (1 << bits) - 1;
+        let fraction = match kind {
+            0 if random.below(4) > 0 => ones,
+            1 => ones & !(ones >> random.below(3)),
+            _ => random.bits() & ones,
+        };
+        power(format, negative, 1 << bits | fraction, exponent - bits.cast_signed())
+    };
+    let mut rest: Vec<&Vec<Leaf>> = parts.iter().filter(|part| !part.is_empty()).collect();
+    if rest.len() < 2 {
+        return dot;
+    }
+    let tied = random.flip().then(|| {
+        // c has the most bits.
+        let c = rest.iter().position(|part| part.contains(&Leaf::C)).filter(|_| random.below(4) > 0);
+        rest.swap_remove(c.unwrap_or_else(|| random.below(rest.len())))
+    });
+    let most = rest.len();
+    let large = if random.flip() { most } else { most.min(2 + random.below(most)) };
+    for _ in 0..large {
+        let part = rest.swap_remove(random.below(rest.len()));
+        let exponent = top - [0, 0, 0, 0, 0, 1, 1, 2][random.below(8)];
+        match part[random.below(part.len())] {
+            Leaf::C => dot.c = value(random, id.c, exponent, negative),
+            Leaf::Product(k) => {
+                let of_b = exponent / 2 + random.between(-2, 2);
+                dot.a[k] = value(random, id.a, exponent - of_b, negative);
+                dot.b[k] = value(random, id.b, of_b, false);
+            }
+        }
+    }
+    let Some(part) = tied else { return dot };
+    let carried = random.between(1, large.ilog2().cast_signed() + 2);
+    let half = top + carried - bits.cast_signed() - 1;
+    let deep = random.between(1, 16);
+    let (significand, exponent) = if random.below(3) == 0 { (1, half) } else { ((1 << deep) + 1, half - deep) };
+    let negative = random.flip();
+    if part.contains(&Leaf::C) {
+        dot.c = power(id.c, negative, significand, exponent);
+    } else if let Leaf::Product(k) = part[random.below(part.len())] {
+        let of_b = half / 2 + random.between(-2, 2);
+        dot.a[k] = power(id.a, negative, significand, exponent - of_b);
+        dot.b[k] = power(id.b, false, 1, of_b);
+    }
+    dot
 }
 
 /// Dots in which NaN, infinities of both signs, infinity times zero and the largest values meet: two or three products

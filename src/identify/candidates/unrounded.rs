@@ -10,14 +10,18 @@ use super::{
 };
 use crate::identify::tree::{expression::Expression, skeleton::Role};
 
-/// Roundings to f64 that are told from a sum that is not rounded.
+/// Roundings on the way that are told from a sum that is not rounded.
 const ROUNDINGS: [Rounding; 2] = [Rounding::NearestEven, Rounding::TowardZero];
 
 /// Returns whether an adder on the way to d rounds to more fraction bits than these.
 pub(in crate::identify) fn rounds_to_more(hypothesis: &Hypothesis, at: usize, fraction_bits: u32) -> bool {
-    let on_the_way = hypothesis.skeleton.roles[at] != Role::Root;
-    on_the_way
+    is_rounded_on_the_way(hypothesis, at)
         && matches!(hypothesis.adders[at].output, Output::Float { fraction_bits: own, .. } if own > fraction_bits)
+}
+
+/// Returns whether an adder rounds to a floating format, and does not give d.
+pub(in crate::identify) fn is_rounded_on_the_way(hypothesis: &Hypothesis, at: usize) -> bool {
+    hypothesis.skeleton.roles[at] != Role::Root && matches!(hypothesis.adders[at].output, Output::Float { .. })
 }
 
 /// Returns the hypotheses in which an adder passes its sums on unrounded: as it is, and with the adders that take them
@@ -60,15 +64,15 @@ pub(in crate::identify) fn rounded_once(hypothesis: &Hypothesis, fraction_bits: 
     }
 }
 
-/// Returns the hypotheses in which an adder that passes its sums on unrounded rounds them to f64.
-pub(in crate::identify) fn rounded_to_f64(hypothesis: &Hypothesis, at: usize) -> Vec<Hypothesis> {
+/// Returns the hypotheses in which an adder that passes its sums on unrounded rounds them to a format.
+pub(in crate::identify) fn rounded_to(hypothesis: &Hypothesis, at: usize, format: Format) -> Vec<Hypothesis> {
     let adder = &hypothesis.adders[at];
-    let Some(rounded) = in_format(adder, Format::F64).filter(|_| adder.output == Output::Wide) else {
+    let Some(rounded) = in_format(adder, format).filter(|_| adder.output == Output::Wide) else {
         return Vec::new();
     };
     let with = |rounding| {
         let mut changed = hypothesis.clone();
-        let output = float(Format::F64, Format::F64.fraction_bits(), rounding);
+        let output = float(format, format.fraction_bits(), rounding);
         changed.set(at, Adder { output, ..rounded.clone() });
         changed
     };
@@ -114,8 +118,9 @@ mod tests {
         assert!(last.adders[0].grid.is_empty() && last.adders[0].output == wide.adders[0].output);
         assert!(rounded_once(&wide, 23).is_none());
         assert_eq!(rounded_once(last, 23).expect("one").skeleton.text(2), "fold(c, all/2, sum(sum-1(all), acc))");
-        assert!(rounded_to_f64(&wide, 1).is_empty());
-        let outputs: Vec<Output> = rounded_to_f64(&leading, 1).iter().map(|rounded| rounded.adders[1].output).collect();
+        assert!(rounded_to(&wide, 1, Format::F64).is_empty());
+        let outputs: Vec<Output> =
+            rounded_to(&leading, 1, Format::F64).iter().map(|rounded| rounded.adders[1].output).collect();
         assert_eq!(outputs, ROUNDINGS.map(|rounding| float(Format::F64, 52, rounding)));
     }
 }

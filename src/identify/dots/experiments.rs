@@ -100,16 +100,16 @@ pub(in crate::identify) enum Limit {
 }
 
 /// A set of operands of a dot.
-#[derive(Clone, Copy)]
-struct Operands {
-    a: bool,
-    b: bool,
-    c: bool,
+#[derive(Clone, Copy, Default)]
+pub(in crate::identify) struct Operands {
+    pub(in crate::identify) a: bool,
+    pub(in crate::identify) b: bool,
+    pub(in crate::identify) c: bool,
 }
 
 impl Operands {
     /// Returns the operands whose subnormals two flush rules read differently.
-    fn read_otherwise(id: &OperationId, one: Flush, other: Flush) -> Self {
+    pub(in crate::identify) fn read_otherwise(id: &OperationId, one: Flush, other: Flush) -> Self {
         let moved = one.to_positive != other.to_positive;
         let changes = |one: bool, other: bool| one != other || moved && one;
         let converts = |format: Format| one.normalises(format) != other.normalises(format);

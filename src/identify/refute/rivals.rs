@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use mxprobe_api::{FloatEncoding, Format, Overflow, Rounding, Subnormals};
+use mxprobe_api::{FloatEncoding, Format, OperationId};
 use mxprobe_models::{Adder, Flush, GridRule, Output, PARAMETERS, Parameter, RULE, Setting, Turn};
 
 use super::{
@@ -13,11 +13,12 @@ use crate::{
     dots::{Dot, Random, Sparse, draw, seed_of},
     identify::{
         candidates::{
+            directed::{carrying_at, power},
             hypothesis::Hypothesis,
             moves::{Change, Move},
             scored::{explained_of, modelled},
         },
-        dots::experiments::{Answered, Experiments, Limit, conversions, fewer},
+        dots::experiments::{Answered, Experiments, Limit, Operands, conversions, fewer},
         tree::{expression::Node, skeleton::Role},
     },
     probes::{Leaf, Subject},
@@ -125,7 +126,8 @@ pub(in crate::identify) fn splitting(
         let Some(mut split) = split else { continue };
         if split.is_empty() {
             let drawn = |random: &mut Random, times: usize| {
-                Pool::new(id, aim.at(rival).dots(subject, random, times * aimed), hypothesis)
+                let read = Operands::read_otherwise(id, rival.hypothesis.flush, hypothesis.flush);
+                Pool::new(id, aim.at(subject, rival, read).dots(subject, random, times * aimed), hypothesis)
             };
             let others = |random: &mut Random, times: usize| {
                 let dots = Sparse::new(subject.id(), random.bits()).take(times * aimed).collect();
@@ -133,6 +135,8 @@ pub(in crate::identify) fn splitting(
             };
             let pools = if rival.floor.is_some() || rival.product.is_some() {
                 [&drawn(&mut random, 1), &others(&mut random, 1)]
+            } else if rival.hypothesis.flush != hypothesis.flush {
+                [&drawn(&mut random, 1), &*sparse.get_or_insert_with(|| others(&mut random, MORE))]
             } else {
                 let own =
                     about.entry((rival.adder, &rival.depths[..])).or_insert_with(|| drawn(&mut random, OF_AN_ADDER));
@@ -163,13 +167,13 @@ fn some(mut products: Vec<usize>, random: &mut Random) -> Vec<usize> {
 fn neighbours(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis, random: &mut Random) -> Vec<Rival> {
     let mut moves: Vec<Move> = Vec::new();
     let Flush { a, b, c, .. } = hypothesis.flush;
-    for flush in [
-        Flush { a: !a, ..hypothesis.flush },
-        Flush { b: !b, ..hypothesis.flush },
-        Flush { c: !c, ..hypothesis.flush },
-        Flush { to_positive: !hypothesis.flush.to_positive, ..hypothesis.flush },
-    ] {
-        moves.push(Move::Flush(flush));
+    moves.extend([
+        Move::Flush(Flush { a: !a, ..hypothesis.flush }),
+        Move::Flush(Flush { b: !b, ..hypothesis.flush }),
+        Move::Flush(Flush { c: !c, ..hypothesis.flush }),
+    ]);
+    if a || b || c {
+        moves.push(Move::Flush(Flush { to_positive: !hypothesis.flush.to_positive, ..hypothesis.flush }));
     }
     moves.extend(conversions(experiments.subject.id(), hypothesis.flush).into_iter().map(Move::Flush));
     let (joining, alone) = (hypothesis.skeleton.joining_one(), hypothesis.skeleton.rounded_alone());
@@ -245,6 +249,8 @@ struct Aim {
     tied: Vec<(Vec<usize>, bool)>,
     /// Fraction bits to which the unit, or the adder in question, rounds.
     fraction_bits: u32,
+    /// The operands of which half hold a subnormal.
+    subnormal: Operands,
 }
 
 impl Aim {
@@ -266,12 +272,24 @@ impl Aim {
             anywhere: true,
             later: Vec::new(),
             fraction_bits: root.and_then(rounded_to).unwrap_or_else(|| subject.id().d.fraction_bits()),
+            subnormal: Operands::default(),
         }
     }
 
-    /// Returns the aim at the place where a rival differs.
-    fn at(&self, rival: &Rival) -> Self {
-        let mut aim = self.clone();
+    /// Returns the aim at the place where a rival differs, which reads these operands' subnormals in another way.
+    fn at(&self, subject: &Subject<'_>, rival: &Rival, subnormal: Operands) -> Self {
+        let mut aim = Self { subnormal, ..self.clone() };
+        let id = subject.id();
+        if let (Some(a), Some(b)) = (id.a.as_float(), id.b.as_float())
+            && (subnormal.a || subnormal.b)
+        {
+            let of = |one: FloatEncoding, other: FloatEncoding| {
+                let (low, least, most) = (one.min_exponent(), other.min_exponent(), other.max_exponent());
+                [least, least / 2, 0, most / 2, most - 2].map(|exponent| low + exponent)
+            };
+            let of_a = subnormal.a.then(|| of(a, b)).into_iter().flatten();
+            aim.centres = of_a.chain(subnormal.b.then(|| of(b, a)).into_iter().flatten()).collect();
+        }
         if let Some(floor) = rival.floor {
             let bits = rival.hypothesis.adders.iter().flat_map(|adder| &adder.grid).map(|rule| rule.fraction_bits);
             aim.centres = bits.flat_map(|bits| [floor, floor - bits, floor - bits + 3, floor - bits / 2]).collect();
@@ -301,7 +319,9 @@ impl Aim {
         let one = |random: &mut Random| {
             let is_ladder = !self.later.is_empty() && random.below(3) == 0;
             let ladder = if is_ladder { self.ladder(subject, random) } else { None };
-            ladder.or_else(|| self.tie(subject, random)).unwrap_or_else(|| self.dot(subject, random, &leaves))
+            let special = ladder.or_else(|| self.edge(subject, random)).or_else(|| self.carrying(subject, random));
+            let special = special.or_else(|| self.tie(subject, random));
+            special.unwrap_or_else(|| self.dot(subject, random, &leaves))
         };
         (0..count).map(|_| one(random)).collect()
     }
@@ -340,10 +360,65 @@ impl Aim {
         Some(dot)
     }
 
+    /// Draws a dot of a short term, a single bit at the edge of what an addition of both keeps, and perhaps what cancels the
+    /// former later. `None` in seven of eight cases, and if no addition has two terms.
+    fn edge(&self, subject: &Subject<'_>, random: &mut Random) -> Option<Dot> {
+        if random.below(8) > 0 {
+            return None;
+        }
+        let id = subject.id();
+        let mut parts: Vec<&Vec<Leaf>> = self.nodes.get(random.below(self.nodes.len().max(1)))?.parts.iter().collect();
+        parts.retain(|part| !part.is_empty());
+        if parts.len() < 2 {
+            return None;
+        }
+        let mut one = |random: &mut Random| {
+            let part = parts.swap_remove(random.below(parts.len()));
+            part[random.below(part.len())]
+        };
+        let (large, small) = (one(random), one(random));
+        let top = self.centres[random.below(self.centres.len())] + random.between(-3, 3);
+        let edge = top - self.depths[random.below(self.depths.len())] + random.between(-1, 2);
+        // The product of two of these is at least 2 in more than half of the cases.
+        let (of_a, of_b) = (4 + random.bits() % 4, 4 + random.bits() % 4);
+        let (negative, other_sign) = (random.flip(), random.flip());
+        let mut dot = subject.zeros();
+        let put =
+            |dot: &mut Dot, random: &mut Random, leaf: Leaf, negative: bool, (a, b): (u64, u64), at: i32| match leaf {
+                Leaf::C => dot.c = power(id.c, negative, a * b, at),
+                Leaf::Product(k) => {
+                    let at_b = at / 2 + random.between(-2, 2);
+                    (dot.a[k], dot.b[k]) = (power(id.a, negative, a, at - at_b), power(id.b, false, b, at_b));
+                }
+            };
+        put(&mut dot, random, large, negative, (of_a, of_b), top - 4);
+        put(&mut dot, random, small, other_sign, (1, 1), edge);
+        if random.flip() {
+            let mut others = subject.leaves();
+            others.retain(|leaf| *leaf != large && *leaf != small);
+            if !others.is_empty() {
+                let other = others[random.below(others.len())];
+                put(&mut dot, random, other, !negative, (of_a, of_b), top - 4);
+            }
+        }
+        Some(dot)
+    }
+
+    /// Draws a dot of terms of one sign that carry far (see [`carrying_at`]). `None` in seven of eight cases, and if an
+    /// addition has too few terms.
+    fn carrying(&self, subject: &Subject<'_>, random: &mut Random) -> Option<Dot> {
+        if random.below(8) > 0 {
+            return None;
+        }
+        let node = self.nodes.get(random.below(self.nodes.len().max(1))).filter(|node| node.parts.len() > 1)?;
+        let top = self.centres[random.below(self.centres.len())] + random.between(-3, 3);
+        Some(carrying_at(subject, &node.parts, top, self.fraction_bits, random))
+    }
+
     /// Draws a tie, or a value that becomes one if a bit is lost, and a small term at a depth where something is
-    /// decided. The tie is c or a product alone if it has enough bits; otherwise it is c, or another product, and
-    /// a product of one or three units or half units in the last place of a result near that. `None` in two of three cases, and if a node has too few
-    /// products.
+    /// decided. The tie is c or a product alone if it has enough bits; otherwise it is c, or another product, and a product
+    /// of one or three units or half units in the last place of a result near that. `None` in two of three cases, and if a
+    /// node has too few products.
     fn tie(&self, subject: &Subject<'_>, random: &mut Random) -> Option<Dot> {
         if random.below(3) > 0 || self.tied.is_empty() {
             return None;
@@ -401,6 +476,20 @@ impl Aim {
         Some(dot)
     }
 
+    /// Draws the operands of a product of this exponent; those that are to be subnormal are in half of the cases.
+    fn operands(&self, id: &OperationId, exponent: i32, random: &mut Random) -> (u64, u64) {
+        if self.subnormal.a && random.flip() {
+            let (a, of_a) = subnormal(random, id.a);
+            return (a, value(random, id.b, exponent - of_a));
+        }
+        if self.subnormal.b && random.flip() {
+            let (b, of_b) = subnormal(random, id.b);
+            return (value(random, id.a, exponent - of_b), b);
+        }
+        let of_b = exponent / 2 + random.between(-2, 2);
+        (value(random, id.a, exponent - of_b), value(random, id.b, of_b))
+    }
+
     /// Draws a dot of one to four terms of one addition, or of any leaves.
     fn dot(&self, subject: &Subject<'_>, random: &mut Random, leaves: &[Vec<Leaf>]) -> Dot {
         let id = subject.id();
@@ -424,12 +513,9 @@ impl Aim {
             };
             let exponent = top - down;
             match part.get(random.below(part.len().max(1))) {
+                Some(Leaf::C) if self.subnormal.c && random.flip() => dot.c = subnormal(random, id.c).0,
                 Some(Leaf::C) => dot.c = value(random, id.c, exponent),
-                Some(Leaf::Product(k)) => {
-                    let of_b = exponent / 2 + random.between(-2, 2);
-                    dot.a[*k] = value(random, id.a, exponent - of_b);
-                    dot.b[*k] = value(random, id.b, of_b);
-                }
+                Some(Leaf::Product(k)) => (dot.a[*k], dot.b[*k]) = self.operands(id, exponent, random),
                 None => {}
             }
         }
@@ -465,20 +551,26 @@ fn factors(a: Format, b: Format, bits: u32, random: &mut Random) -> Option<(u64,
     })
 }
 
-/// Encodes ±significand·2^exponent, rounded toward zero and saturated.
-fn power(format: Format, negative: bool, significand: u64, exponent: i32) -> u64 {
-    let (rounding, overflow) = (Rounding::TowardZero, Overflow::Saturate);
-    format.encode(negative, u128::from(significand), exponent, rounding, overflow, Subnormals::Keep).bits
+/// Draws a subnormal of either sign, and returns its exponent; a normal number if the format has no subnormals.
+fn subnormal(random: &mut Random, format: Format) -> (u64, i32) {
+    let least = format.as_float().map_or(0, FloatEncoding::min_exponent);
+    let bits = format.fraction_bits();
+    let significand = (random.bits() & ((1 << bits) - 1)) >> random.below(bits.max(1) as usize) | 1;
+    let lowest = least - bits.cast_signed();
+    (power(format, random.flip(), significand, lowest), lowest + significand.ilog2().cast_signed())
 }
 
 /// Draws a value with this exponent and with few or many significand bits, rounded toward zero and saturated.
 fn value(random: &mut Random, format: Format, exponent: i32) -> u64 {
     let bits = format.fraction_bits();
-    let fraction = match random.below(4) {
+    let ones = (1 << bits) - 1;
+    let fraction = match random.below(5) {
         0 => 0,
-        1 => (1 << bits) - 1,
+        1 => ones,
         2 => 1,
-        _ => random.bits() & ((1 << bits) - 1),
+        // The product of two of these is short, and often at least 2.
+        3 => ones & !(ones >> (1 + random.below(2))),
+        _ => random.bits() & ones,
     };
     power(format, random.flip(), 1 << bits | fraction, exponent - bits.cast_signed())
 }

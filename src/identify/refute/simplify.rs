@@ -3,10 +3,15 @@
 use std::sync::Arc;
 
 use mxprobe_api::OperationId;
-use mxprobe_models::{Adder, Below, Class, Exponent, Flush, Output, PARAMETERS};
+use mxprobe_models::{Adder, Below, Class, Exponent, Flush, GridRule, Output, PARAMETERS};
 
 use crate::identify::{
-    candidates::{flattened::flattened, hypothesis::Hypothesis, scored::explained, united::united},
+    candidates::{
+        flattened::{flattened, without_nothing},
+        hypothesis::Hypothesis,
+        scored::explained,
+        united::united,
+    },
     dots::experiments::{Experiments, conversions},
 };
 
@@ -42,7 +47,7 @@ pub(in crate::identify) fn simplify(experiments: &mut Experiments<'_, '_>, hypot
             }
         }
     }
-    now
+    without_nothing(&now).filter(|bare| explained(experiments, bare, &all, 0).is_some()).unwrap_or(now)
 }
 
 /// Returns hypotheses in which products that are rounded alone, without loss, are taken directly: aligned by their leading
@@ -67,22 +72,27 @@ fn taken_directly(id: &OperationId, now: &Hypothesis) -> Vec<Hypothesis> {
     found
 }
 
-/// Returns the hypothesis in which an adder that passes its sum on loses no bit of it, and the floor of its grid is that of
-/// the adders that take the sum: there, a floor has the same effect, whatever else the grid did to smaller sums.
-fn floor_handed_on(now: &Hypothesis, at: usize) -> Option<Hypothesis> {
+/// Returns the hypotheses in which an adder that passes its sum on loses no bit of it, and the floor of its grid is that of
+/// the adders that take the sum, or gives them the same lowest bit: there, a floor has the same effect, whatever else the
+/// grid did to smaller sums.
+fn floor_handed_on(now: &Hypothesis, at: usize) -> Vec<Hypothesis> {
     let adder = &now.adders[at];
-    let floor = adder.grid.iter().filter_map(|rule| rule.exponent_floor).max()?;
+    let of_rule = |rule: &GridRule| Some((rule.exponent_floor?, rule.fraction_bits));
+    let Some((floor, bits)) = adder.grid.iter().filter_map(of_rule).max() else { return Vec::new() };
     if adder.output != Output::Wide {
-        return None;
+        return Vec::new();
     }
-    let mut next = now.clone();
-    next.adders[at] = Adder { grid: Vec::new(), below: Below::Truncate, carry_bits: None, ..adder.clone() };
-    for taker in now.skeleton.expression.takers(at) {
-        for rule in &mut next.adders[taker].grid {
-            rule.exponent_floor = rule.exponent_floor.max(Some(floor));
+    let with = |of_taker: &dyn Fn(&GridRule) -> i32| {
+        let mut next = now.clone();
+        next.adders[at] = Adder { grid: Vec::new(), below: Below::Truncate, carry_bits: None, ..adder.clone() };
+        for taker in now.skeleton.expression.takers(at) {
+            for rule in &mut next.adders[taker].grid {
+                rule.exponent_floor = rule.exponent_floor.max(Some(of_taker(rule)));
+            }
         }
-    }
-    Some(next)
+        next
+    };
+    vec![with(&|_| floor), with(&|rule| floor - bits + rule.fraction_bits)]
 }
 
 /// Returns hypotheses in which one value is replaced by its default.

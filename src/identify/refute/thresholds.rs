@@ -8,7 +8,7 @@ use crate::identify::{
     candidates::{
         hypothesis::{Hypothesis, grid, plain_rule},
         scored::explained,
-        unrounded::{rounded_last, rounded_once, rounded_to_f64, rounds_to_more, unrounded},
+        unrounded::{is_rounded_on_the_way, rounded_last, rounded_once, rounded_to, rounds_to_more, unrounded},
     },
     dots::experiments::Experiments,
 };
@@ -87,14 +87,24 @@ fn floors(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis) -> Vec
 const EXACT_BITS: i32 = 200;
 const MORE: [i32; 7] = [0, 1, 3, 7, 15, 31, 63];
 
-/// Returns the rivals in which an exact sum is cut instead, as near to its largest term as the dots so far allow, and those
-/// in which one that is cut, at alignment or once it is normalised, and passed on unrounded keeps more bits.
+/// Returns the rivals in which an exact sum is cut instead, as near to its largest term as the dots so far allow, those in
+/// which one that is rounded is also cut once it is normalised, as far as the dots so far allow, and those in which one that
+/// is cut, at alignment or once it is normalised, and passed on unrounded keeps more bits.
 fn grids(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis) -> Vec<Threshold> {
     let mut found = Vec::new();
     for (at, adder) in hypothesis.adders.iter().enumerate() {
         if adder.grid.is_empty() {
             let with = |bits| Adder { grid: grid(Exponent::Operands, bits), below: Below::Truncate, ..adder.clone() };
             found.extend(fewest(experiments, hypothesis, at, &with));
+        }
+        if let (Some(most), None, Output::Float { .. }) =
+            (most_bits(hypothesis, at), adder.normalised_fraction_bits, adder.output)
+        {
+            let with = |bits| Adder { normalised_fraction_bits: u32::try_from(bits).ok(), ..adder.clone() };
+            let mut cut = fewest(experiments, hypothesis, at, &with);
+            cut.truncate(2);
+            cut.retain(|threshold| threshold.depths[0] < most);
+            found.extend(cut);
         }
         if let ([rule], Output::Wide) = (&adder.grid[..], adder.output) {
             let with = |bits| Adder { grid: vec![GridRule { fraction_bits: bits, ..*rule }], ..adder.clone() };
@@ -106,6 +116,16 @@ fn grids(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis) -> Vec<
         }
     }
     found
+}
+
+/// Returns the most fraction bits that a sum on the grid of an adder may have once it is normalised: as many as it keeps at
+/// alignment, and those of the carry. `None` without a grid.
+fn most_bits(hypothesis: &Hypothesis, at: usize) -> Option<i32> {
+    let bits = hypothesis.adders[at].grid.iter().map(|rule| rule.fraction_bits).max()?;
+    let nodes = hypothesis.skeleton.plan.nodes.iter().filter(|node| node.adder == at);
+    // Each term is below four times the power of two by which it counts.
+    let carry = nodes.map(|node| node.terms.len().max(1).ilog2().cast_signed() + 3).max()?;
+    Some(bits + carry)
 }
 
 /// Returns the rivals in which a grid that only products or only values place is also placed by the others, with as few
@@ -132,7 +152,8 @@ fn rules(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis) -> Vec<
 const LOST: [i32; 6] = [1, 2, 4, 8, 16, 31];
 
 /// Returns the rivals in which an adder on the way passes its sums on unrounded, those in which one that does rounds
-/// them to f64 instead, and those in which the last sum is complete in a wider format before d is rounded, or no longer is.
+/// them to f64, f32 or d's format instead, and those in which the last sum is complete in a wider format before d is
+/// rounded, or no longer is.
 fn more_or_fewer_bits(experiments: &Experiments<'_, '_>, hypothesis: &Hypothesis) -> Vec<Threshold> {
     let d = experiments.subject.id().d;
     let of_last =
@@ -141,8 +162,16 @@ fn more_or_fewer_bits(experiments: &Experiments<'_, '_>, hypothesis: &Hypothesis
     let threshold = |hypothesis| Threshold { hypothesis, floor: None, adder: last, depths: Vec::new() };
     let mut found: Vec<Threshold> = of_last.map(threshold).collect();
     for at in 0..hypothesis.adders.len() {
-        let mut rivals = if d == Format::F64 { Vec::new() } else { rounded_to_f64(hypothesis, at) };
-        if rounds_to_more(hypothesis, at, d.fraction_bits()) {
+        let formats: &[Format] = match d {
+            Format::F64 => &[],
+            Format::F32 => &[Format::F64, d],
+            _ => &[Format::F64, Format::F32, d],
+        };
+        let mut rivals: Vec<Hypothesis> =
+            formats.iter().flat_map(|format| rounded_to(hypothesis, at, *format)).collect();
+        // What a sum on a grid loses by rounding hardly shows, either.
+        let on_a_grid = !hypothesis.adders[at].grid.is_empty();
+        if rounds_to_more(hypothesis, at, d.fraction_bits()) || on_a_grid && is_rounded_on_the_way(hypothesis, at) {
             rivals.extend(unrounded(hypothesis, at));
         }
         let bits = |adder: &Adder| match adder.output {

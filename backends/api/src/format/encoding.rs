@@ -132,6 +132,23 @@ impl FloatEncoding {
         }
     }
 
+    /// Returns the exponent and fraction fields of a normal number of fewer than 64 bits that the format holds exactly;
+    /// `None` for any other.
+    fn exact_normal(self, magnitude: u128, lsb_exponent: i32, leading: i32) -> Option<u64> {
+        let significand = u64::try_from(magnitude).ok()?;
+        if leading < self.min_exponent() || leading > self.max_exponent() {
+            return None;
+        }
+        let up = lsb_exponent - (leading - self.fraction_bits.cast_signed());
+        let down = up.min(0).unsigned_abs();
+        if significand.trailing_zeros() < down {
+            return None;
+        }
+        let fraction = (significand >> down << up.max(0)) & ((1 << self.fraction_bits) - 1);
+        let field = (u64::from((leading + self.bias).unsigned_abs()) << self.fraction_bits) | fraction;
+        (field <= self.largest()).then_some(field)
+    }
+
     /// Like [`Format::encode`](super::Format::encode), for an encoding that need not belong to one of
     /// [`Format::ALL`](super::Format::ALL).
     #[must_use]
@@ -153,6 +170,10 @@ impl FloatEncoding {
         }
         let fraction_bits = self.fraction_bits.cast_signed();
         let leading = lsb_exponent + (127 - magnitude.leading_zeros().cast_signed());
+        if let Some(field) = self.exact_normal(magnitude, lsb_exponent, leading) {
+            let bits = self.with_sign(negative, field);
+            return Encoded { bits, inexact: false, overflow: false, underflow: false };
+        }
         // Rounded as if the exponent had no lower bound, to tell whether the result is tiny after rounding.
         let (free, free_inexact) = round_at(magnitude, lsb_exponent, leading - fraction_bits, rounding, negative);
         let free_leading = leading + i32::from(free >> (fraction_bits + 1) != 0);
