@@ -25,6 +25,12 @@ pub(in crate::identify) fn groups(hypothesis: &Hypothesis) -> Vec<Vec<usize>> {
 /// Maximum number of exponents at which a large term, or a single one, is placed.
 const EXPONENTS: i32 = 400;
 
+/// Returns at most [`EXPONENTS`] of these exponents, at the same distance from each other: others for other bits.
+fn exponents((low, high): (i32, i32), bits: u64) -> impl Iterator<Item = i32> {
+    let step = ((high - low) / EXPONENTS + 1).unsigned_abs() as usize;
+    (low..=high).skip(Random(bits).below(step)).step_by(step)
+}
+
 /// Makes dots of the smallest product or the smallest c and a larger term at every exponent, and the same with two of
 /// the smallest terms, one of which cancels half of the other. Drawn dots are unlikely to hold both ends of the range,
 /// which show the lowest bits that a unit keeps.
@@ -59,8 +65,7 @@ pub(in crate::identify) fn far_apart(subject: &Subject<'_>, groups: &[Vec<usize>
     ] {
         let ((low, _), (from, to)) = (of(small), of(large));
         let lowest_of_both = low.max(of(third).0);
-        let step = ((to - from) / EXPONENTS + 1).unsigned_abs() as usize;
-        for exponent in (from..=to).step_by(step).filter(|_| large != small) {
+        for exponent in exponents((from, to), random.bits()).filter(|_| large != small) {
             for (of_large, of_small) in [(1, 1), (1, -1), (-1, 1), (-1, -1)] {
                 let largest = (large, Number::new(of_large, exponent));
                 dots.extend(subject.dot(&[largest, (small, Number::new(of_small, low))]));
@@ -87,9 +92,11 @@ pub(in crate::identify) fn alone(subject: &Subject<'_>, seed: u64) -> Vec<Dot> {
         (Leaf::C, of(id.c), id.c.fraction_bits()),
         (Leaf::Product(random.below(subject.k())), products, id.a.fraction_bits()),
     ] {
-        let step = ((high - low) / EXPONENTS + 1).unsigned_abs() as usize;
         let ones = (2i128 << bits) - 1;
-        for exponent in (low..=high).step_by(step) {
+        // Each exponent at which d is subnormal.
+        let of_d = subject.id().d.as_float().map_or((0, 0), |d| (d.exponents().0 - 2, d.min_exponent() + 2));
+        let subnormal = of_d.0.max(low)..=of_d.1.min(high);
+        for exponent in exponents((low, high), random.bits()).chain(subnormal) {
             for (significand, below) in [(1, 0), (ones, bits.cast_signed())] {
                 for sign in [1, -1] {
                     let Some(dot) = subject.dot(&[(leaf, Number::new(sign * significand, exponent - below))]) else {
@@ -113,9 +120,8 @@ pub(in crate::identify) fn scaled(subject: &Subject<'_>, seed: u64) -> Vec<Dot> 
     let Some(scale) = id.block_scale() else { return Vec::new() };
     let mut random = Random(seed_of(seed, 17));
     let (low, high) = scale.format.as_float().map_or((0, 0), FloatEncoding::exponents);
-    let step = ((2 * (high - low)) / EXPONENTS + 1).unsigned_abs() as usize;
     let mut dots = Vec::new();
-    for exponent in (2 * low..=2 * high).step_by(step) {
+    for exponent in exponents((2 * low, 2 * high), random.bits()) {
         for negative in [false, true] {
             let at = random.below(subject.k());
             let mut dot = subject.zeros();

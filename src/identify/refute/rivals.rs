@@ -304,7 +304,8 @@ impl Aim {
             let takers: Vec<Adder> = takers.map(|taker| rival.hypothesis.adders[taker].clone()).collect();
             aim.later = if takers.is_empty() { Vec::new() } else { depths(&takers) };
             aim.nodes.retain(|node| node.adder == adder);
-            aim.tied = aim.nodes.iter().filter_map(|node| tied(&node.parts)).collect();
+            let nodes = rival.hypothesis.skeleton.nodes_of(adder);
+            aim.tied = nodes.iter().filter_map(|node| tied(&node.parts)).collect();
             let adder = &rival.hypothesis.adders[adder];
             aim.depths = depths(std::slice::from_ref(adder));
             aim.depths.extend(&rival.depths);
@@ -439,6 +440,13 @@ impl Aim {
             dot.a[at] = power(id.a, random.flip(), of_a, exponent - exponent_b);
             dot.b[at] = power(id.b, false, of_b, exponent_b);
         };
+        if random.below(4) == 0
+            && let Some((factors, below)) = half_and_a_bit(id.a, id.b, self.fraction_bits, random)
+        {
+            let tied = next(random)?;
+            put(&mut dot, random, tied, factors, top - below);
+            return Some(dot);
+        }
         let factors = random.flip().then(|| factors(id.a, id.b, self.fraction_bits + 2, random)).flatten();
         if let Some(factors) = factors {
             let tied = next(random)?;
@@ -537,6 +545,19 @@ fn rounded_to(adder: &Adder) -> Option<u32> {
     if let Output::Float { fraction_bits, .. } = adder.output { Some(fraction_bits) } else { None }
 }
 
+/// Draws two significands whose product is 1, a few bits, half a unit in the last of so many fraction bits, and one bit far
+/// below, times a power of two: its negated exponent is returned, too. `None` if the formats have too few bits.
+fn half_and_a_bit(a: Format, b: Format, bits: u32, random: &mut Random) -> Option<((u64, u64), i32)> {
+    // (1 + 2^-p + 2^-r)·(1 + 2^-q), with p + q = bits + 1 and r > p.
+    let (most_a, most_b) = (a.fraction_bits(), b.fraction_bits());
+    let least = (bits + 2).saturating_sub(most_a).max(1);
+    let q = least + u32::try_from(random.below((most_b.min(bits) + 1).checked_sub(least)?.max(1) as usize)).ok()?;
+    let p = (bits + 1).checked_sub(q).filter(|p| *p >= 1 && q <= most_b)?;
+    let r = p + 1 + u32::try_from(random.below(most_a.checked_sub(p).filter(|room| *room > 0)? as usize)).ok()?;
+    let significands = ((1 << most_a) | 1 << (most_a - p) | 1 << (most_a - r), (1 << most_b) | 1 << (most_b - q));
+    Some((significands, (most_a + most_b).cast_signed()))
+}
+
 /// Draws two odd significands whose product has this many bits; `None` if 16 attempts find none.
 fn factors(a: Format, b: Format, bits: u32, random: &mut Random) -> Option<(u64, u64)> {
     let (most_a, most_b) = (a.fraction_bits() + 1, b.fraction_bits() + 1);
@@ -595,4 +616,28 @@ fn centres(subject: &Subject<'_>, hypothesis: &Hypothesis) -> Vec<i32> {
     let most = subject.id().c.as_float().map_or(high, FloatEncoding::max_exponent);
     found.extend((most > high + 3).then_some(most));
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_product_of_half_a_unit_and_a_bit_is_a_tie_but_for_that_bit() {
+        for (format, bits) in [(Format::F16, 10), (Format::F32, 23), (Format::F64, 52), (Format::F64, 49)] {
+            let mut random = Random(1);
+            let mut depths = HashSet::new();
+            for _ in 0..400 {
+                let Some(((a, b), below)) = half_and_a_bit(format, format, bits, &mut random) else { panic!("{bits}") };
+                let product = u128::from(a) * u128::from(b);
+                assert_eq!(product.ilog2().cast_signed(), below);
+                let unit = 1u128 << (below.unsigned_abs() - bits);
+                let rest = (product % unit).abs_diff(unit / 2);
+                assert!(rest.is_power_of_two() || bits < format.fraction_bits(), "{a:x} {b:x}: {rest:x}");
+                depths.insert(rest);
+            }
+            assert!(depths.len() > 5, "{depths:?}");
+        }
+        assert!(half_and_a_bit(Format::BF16, Format::BF16, 23, &mut Random(1)).is_none());
+    }
 }

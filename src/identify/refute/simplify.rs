@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use mxprobe_api::OperationId;
-use mxprobe_models::{Adder, Below, Class, Exponent, Flush, GridRule, Output, PARAMETERS};
+use mxprobe_models::{Adder, Below, Class, Exponent, Flush, GridRule, Output, PARAMETERS, ZeroSign};
 
 use crate::identify::{
     candidates::{
@@ -47,7 +47,23 @@ pub(in crate::identify) fn simplify(experiments: &mut Experiments<'_, '_>, hypot
             }
         }
     }
-    without_nothing(&now).filter(|bare| explained(experiments, bare, &all, 0).is_some()).unwrap_or(now)
+    let found = bare(&now).into_iter().find(|bare| explained(experiments, bare, &all, 0).is_some());
+    found.unwrap_or(now)
+}
+
+/// Returns the hypotheses without additions of a single term that do nothing: as they are, and with the zeros of one adder
+/// or of all positive, which products that are passed on one by one imitate. Empty if there are no such additions.
+fn bare(now: &Hypothesis) -> Vec<Hypothesis> {
+    let Some(bare) = without_nothing(now) else { return Vec::new() };
+    let adders = bare.adders.len();
+    let positive = |from: usize, to: usize| {
+        let mut next = bare.clone();
+        next.adders[from..to].iter_mut().for_each(|adder| adder.zero = ZeroSign::Positive);
+        next
+    };
+    let each = (0..adders).map(|at| positive(at, at + 1));
+    let found = std::iter::once(bare.clone()).chain(each).chain([positive(0, adders)]);
+    found.collect()
 }
 
 /// Returns hypotheses in which products that are rounded alone, without loss, are taken directly: aligned by their leading

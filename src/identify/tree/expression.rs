@@ -157,16 +157,16 @@ impl Expression {
         Self::Add(*adder, arguments.collect())
     }
 
-    /// Returns the leaves below, and appends every addition of at least two terms to `found`.
-    pub(in crate::identify) fn nodes(&self, found: &mut Vec<Node>) -> Vec<Leaf> {
+    /// Returns the leaves below, and appends every addition of at least so many terms to `found`.
+    pub(in crate::identify) fn nodes(&self, least: usize, found: &mut Vec<Node>) -> Vec<Leaf> {
         match self {
             Self::C => vec![Leaf::C],
             Self::Zero => Vec::new(),
             Self::Product(k) => vec![Leaf::Product(*k)],
             Self::Add(adder, arguments) => {
-                let parts: Vec<Vec<Leaf>> = arguments.iter().map(|argument| argument.nodes(found)).collect();
+                let parts: Vec<Vec<Leaf>> = arguments.iter().map(|argument| argument.nodes(least, found)).collect();
                 let leaves = parts.concat();
-                if parts.len() > 1 {
+                if parts.len() >= least {
                     found.push(Node { adder: *adder, parts });
                 }
                 leaves

@@ -79,7 +79,15 @@ impl Skeleton {
     /// Returns the additions of two terms or more.
     pub(in crate::identify) fn nodes(&self) -> Vec<Node> {
         let mut found = Vec::new();
-        self.expression.nodes(&mut found);
+        self.expression.nodes(2, &mut found);
+        found
+    }
+
+    /// Returns the additions by this adder, those of a single term, too.
+    pub(in crate::identify) fn nodes_of(&self, adder: usize) -> Vec<Node> {
+        let mut found = Vec::new();
+        self.expression.nodes(1, &mut found);
+        found.retain(|node| node.adder == adder);
         found
     }
 
