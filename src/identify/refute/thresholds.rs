@@ -87,15 +87,21 @@ fn floors(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis) -> Vec
 const EXACT_BITS: i32 = 200;
 const MORE: [i32; 7] = [0, 1, 3, 7, 15, 31, 63];
 
-/// Returns the rivals in which an exact sum is cut instead, as near to its largest term as the dots so far allow, those in
-/// which one that is rounded is also cut once it is normalised, as far as the dots so far allow, and those in which one that
-/// is cut, at alignment or once it is normalised, and passed on unrounded keeps more bits.
+/// Returns the rivals in which an exact sum is cut instead, as near to its largest term as the dots so far allow, or floored
+/// if that is nearer, those in which one that is rounded is also cut once it is normalised, as far as the dots so far
+/// allow, and those in which one that is cut, at alignment or once it is normalised, and passed on unrounded keeps more
+/// bits.
 fn grids(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis) -> Vec<Threshold> {
     let mut found = Vec::new();
     for (at, adder) in hypothesis.adders.iter().enumerate() {
         if adder.grid.is_empty() {
-            let with = |bits| Adder { grid: grid(Exponent::Operands, bits), below: Below::Truncate, ..adder.clone() };
-            found.extend(fewest(experiments, hypothesis, at, &with));
+            let with = |below| move |bits| Adder { grid: grid(Exponent::Operands, bits), below, ..adder.clone() };
+            let cut = fewest(experiments, hypothesis, at, &with(Below::Truncate));
+            let floored = fewest(experiments, hypothesis, at, &with(Below::Floor));
+            if floored[0].depths[0] < cut[0].depths[0] {
+                found.extend(floored);
+            }
+            found.extend(cut);
         }
         if let (Some(most), None, Output::Float { .. }) =
             (most_bits(hypothesis, at), adder.normalised_fraction_bits, adder.output)
