@@ -232,7 +232,8 @@ fn simpler(format: Format, bits: u64) -> Vec<u64> {
     found
 }
 
-fn encoded(format: Format, negative: bool, magnitude: u64, lowest: i32) -> u64 {
+/// Encodes ±magnitude·2^lowest, rounded toward zero and saturated.
+pub(crate) fn encoded(format: Format, negative: bool, magnitude: u64, lowest: i32) -> u64 {
     let (rounding, overflow) = (Rounding::TowardZero, Overflow::Saturate);
     format.encode(negative, u128::from(magnitude), lowest, rounding, overflow, Subnormals::Keep).bits
 }

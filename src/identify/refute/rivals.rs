@@ -10,10 +10,10 @@ use super::{
     thresholds::{self, Threshold, depths},
 };
 use crate::{
-    dots::{Dot, Random, Sparse, draw, seed_of},
+    dots::{Dot, Random, Sparse, draw, encoded, seed_of},
     identify::{
         candidates::{
-            directed::{carrying_at, power},
+            directed::carrying_at,
             hypothesis::Hypothesis,
             moves::{Change, Move},
             scored::{explained_of, modelled},
@@ -350,11 +350,11 @@ impl Aim {
             let exponent = top - below - if at == 0 { 0 } else { random.between(-2, 2) };
             let significand = [1, 1, 1, 3][random.below(4)];
             match leaf {
-                Leaf::C => dot.c = power(id.c, random.flip(), significand, exponent),
+                Leaf::C => dot.c = encoded(id.c, random.flip(), significand, exponent),
                 Leaf::Product(k) => {
                     let of_b = exponent / 2 + random.between(-2, 2);
-                    dot.a[k] = power(id.a, random.flip(), significand, exponent - of_b);
-                    dot.b[k] = power(id.b, false, 1, of_b);
+                    dot.a[k] = encoded(id.a, random.flip(), significand, exponent - of_b);
+                    dot.b[k] = encoded(id.b, false, 1, of_b);
                 }
             }
         }
@@ -386,10 +386,10 @@ impl Aim {
         let mut dot = subject.zeros();
         let put =
             |dot: &mut Dot, random: &mut Random, leaf: Leaf, negative: bool, (a, b): (u64, u64), at: i32| match leaf {
-                Leaf::C => dot.c = power(id.c, negative, a * b, at),
+                Leaf::C => dot.c = encoded(id.c, negative, a * b, at),
                 Leaf::Product(k) => {
                     let at_b = at / 2 + random.between(-2, 2);
-                    (dot.a[k], dot.b[k]) = (power(id.a, negative, a, at - at_b), power(id.b, false, b, at_b));
+                    (dot.a[k], dot.b[k]) = (encoded(id.a, negative, a, at - at_b), encoded(id.b, false, b, at_b));
                 }
             };
         put(&mut dot, random, large, negative, (of_a, of_b), top - 4);
@@ -437,8 +437,8 @@ impl Aim {
         let mut dot = subject.zeros();
         let put = |dot: &mut Dot, random: &mut Random, at: usize, (of_a, of_b): (u64, u64), exponent: i32| {
             let exponent_b = exponent / 2 + random.between(-2, 2);
-            dot.a[at] = power(id.a, random.flip(), of_a, exponent - exponent_b);
-            dot.b[at] = power(id.b, false, of_b, exponent_b);
+            dot.a[at] = encoded(id.a, random.flip(), of_a, exponent - exponent_b);
+            dot.b[at] = encoded(id.b, false, of_b, exponent_b);
         };
         if random.below(4) == 0
             && let Some((factors, below)) = half_and_a_bit(id.a, id.b, self.fraction_bits, random)
@@ -454,7 +454,7 @@ impl Aim {
             match next(random).filter(|_| !beside_c || random.flip()) {
                 Some(deep) => put(&mut dot, random, deep, (small, 1), below - 2),
                 None if !beside_c => return None,
-                None => dot.c = power(id.c, random.flip(), small, below - 2),
+                None => dot.c = encoded(id.c, random.flip(), small, below - 2),
             }
             return Some(dot);
         }
@@ -465,7 +465,7 @@ impl Aim {
             put(&mut dot, random, deep, (1, 1), top);
             put(&mut dot, random, second, (halves, 1), half + 1 - lower);
             if beside_c {
-                dot.c = power(id.c, random.flip(), small, below - 2);
+                dot.c = encoded(id.c, random.flip(), small, below - 2);
             } else {
                 let third = next(random)?;
                 put(&mut dot, random, third, (small, 1), below - 2);
@@ -474,10 +474,10 @@ impl Aim {
         }
         if id.c.fraction_bits() > self.fraction_bits {
             let significand = 2 << self.fraction_bits | random.bits() & ((2 << self.fraction_bits) - 1) | 1;
-            dot.c = power(id.c, random.flip(), significand, half);
+            dot.c = encoded(id.c, random.flip(), significand, half);
         } else {
             let second = next(random)?;
-            dot.c = power(id.c, random.flip(), 1, top);
+            dot.c = encoded(id.c, random.flip(), 1, top);
             put(&mut dot, random, second, (halves, 1), half + 1 - lower);
         }
         put(&mut dot, random, deep, (small, 1), below - 2);
@@ -545,8 +545,8 @@ fn rounded_to(adder: &Adder) -> Option<u32> {
     if let Output::Float { fraction_bits, .. } = adder.output { Some(fraction_bits) } else { None }
 }
 
-/// Draws two significands whose product is 1, a few bits, half a unit in the last of so many fraction bits, and one bit far
-/// below, times a power of two: its negated exponent is returned, too. `None` if the formats have too few bits.
+/// Draws two significands whose product begins with a one, a few more bits, half a unit in the last of so many fraction
+/// bits, and a bit far below. Returns the place of the leading bit, too. `None` if the formats have too few bits.
 fn half_and_a_bit(a: Format, b: Format, bits: u32, random: &mut Random) -> Option<((u64, u64), i32)> {
     // (1 + 2^-p + 2^-r)·(1 + 2^-q), with p + q = bits + 1 and r > p.
     let (most_a, most_b) = (a.fraction_bits(), b.fraction_bits());
@@ -578,7 +578,7 @@ fn subnormal(random: &mut Random, format: Format) -> (u64, i32) {
     let bits = format.fraction_bits();
     let significand = (random.bits() & ((1 << bits) - 1)) >> random.below(bits.max(1) as usize) | 1;
     let lowest = least - bits.cast_signed();
-    (power(format, random.flip(), significand, lowest), lowest + significand.ilog2().cast_signed())
+    (encoded(format, random.flip(), significand, lowest), lowest + significand.ilog2().cast_signed())
 }
 
 /// Draws a value with this exponent and with few or many significand bits, rounded toward zero and saturated.
@@ -593,7 +593,7 @@ fn value(random: &mut Random, format: Format, exponent: i32) -> u64 {
         3 => ones & !(ones >> (1 + random.below(2))),
         _ => random.bits() & ones,
     };
-    power(format, random.flip(), 1 << bits | fraction, exponent - bits.cast_signed())
+    encoded(format, random.flip(), 1 << bits | fraction, exponent - bits.cast_signed())
 }
 
 /// Returns the exponents about which something is decided, as far as products reach: the middle, the ends of the

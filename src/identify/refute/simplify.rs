@@ -62,8 +62,7 @@ fn bare(now: &Hypothesis) -> Vec<Hypothesis> {
         next
     };
     let each = (0..adders).map(|at| positive(at, at + 1));
-    let found = std::iter::once(bare.clone()).chain(each).chain([positive(0, adders)]);
-    found.collect()
+    std::iter::once(bare.clone()).chain(each).chain([positive(0, adders)]).collect()
 }
 
 /// Returns hypotheses in which products that are rounded alone, without loss, are taken directly: aligned by their leading

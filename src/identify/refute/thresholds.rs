@@ -107,10 +107,11 @@ fn grids(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis) -> Vec<
             (most_bits(hypothesis, at), adder.normalised_fraction_bits, adder.output)
         {
             let with = |bits| Adder { normalised_fraction_bits: u32::try_from(bits).ok(), ..adder.clone() };
-            let mut cut = fewest(experiments, hypothesis, at, &with);
-            cut.truncate(2);
-            cut.retain(|threshold| threshold.depths[0] < most);
-            found.extend(cut);
+            let cut = fewest(experiments, hypothesis, at, &with);
+            // Cuts further down lose no bit, or nearly none.
+            if cut[0].depths[0] < most {
+                found.extend(cut.into_iter().take(2));
+            }
         }
         if let ([rule], Output::Wide) = (&adder.grid[..], adder.output) {
             let with = |bits| Adder { grid: vec![GridRule { fraction_bits: bits, ..*rule }], ..adder.clone() };

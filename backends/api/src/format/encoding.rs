@@ -132,8 +132,8 @@ impl FloatEncoding {
         }
     }
 
-    /// Returns the exponent and fraction fields of a normal number of fewer than 64 bits that the format holds exactly;
-    /// `None` for any other.
+    /// Returns the exponent and fraction fields of a normal number of at most 64 bits that the format holds exactly; `None`
+    /// for any other.
     fn exact_normal(self, magnitude: u128, lsb_exponent: i32, leading: i32) -> Option<u64> {
         let significand = u64::try_from(magnitude).ok()?;
         if leading < self.min_exponent() || leading > self.max_exponent() {
