@@ -43,7 +43,7 @@ pub(super) fn kind_of_product(a: u32, b: u32) -> u32 {
 /// The elements that codes of one byte stand for.
 type Codes = [Unpacked; 256];
 
-/// How most elements of a format are read: finite values and +0.
+/// How most elements of a format are read: finite values.
 #[derive(Clone, Copy)]
 struct Finite {
     unread_bits: u32,
@@ -54,6 +54,8 @@ struct Finite {
     bias: i32,
     sign_bit: u32,
     sign_mask: u64,
+    /// Whether a zero with a sign bit is left to others: it is the NaN of some formats.
+    minus_zero_is_nan: bool,
     /// Whether subnormals are left to others.
     flush: bool,
 }
@@ -73,27 +75,34 @@ impl Finite {
             bias: float.bias,
             sign_bit: float.exponent_bits + float.fraction_bits,
             sign_mask: u64::from(float.is_signed()),
+            minus_zero_is_nan: float.specials == Specials::NegativeZeroNan,
             flush,
         }
     }
 
-    /// Reads an element; `None` if it is another one. The code of −0 may be that of NaN.
+    /// Reads an element; `None` if it is another one. Signs and zeros of random elements are not foreseen, so only what is
+    /// left to others takes a branch.
     #[inline(always)]
     #[allow(clippy::cast_possible_truncation)]
     fn read(&self, bits: u64) -> Option<Unpacked> {
         let read = bits >> self.unread_bits;
         let field = read >> self.fraction_bits & self.field_mask;
         let fraction = read & ((1 << self.fraction_bits) - 1);
-        let (is_subnormal, is_zero) = (field == 0, bits == 0);
-        if field >= self.unusual || is_subnormal && (self.flush || fraction == 0) && !is_zero {
+        let sign = (read >> self.sign_bit & self.sign_mask) as u32;
+        let (is_low, has_fraction) = (field == 0, fraction != 0);
+        let is_zero = is_low & !has_fraction;
+        let is_left = (field >= self.unusual)
+            | (is_low & has_fraction & self.flush)
+            | (is_zero & (sign != 0) & self.minus_zero_is_nan);
+        if is_left {
             return None;
         }
         // Exponent fields have at most 11 bits.
-        let exponent = (field as u32 | u32::from(is_subnormal)).cast_signed() - self.bias;
+        let exponent = (field as u32 | u32::from(is_low)).cast_signed() - self.bias;
         Some(Unpacked {
-            significand: fraction | u64::from(!is_subnormal) << self.fraction_bits,
+            significand: fraction | u64::from(!is_low) << self.fraction_bits,
             exponent: if is_zero { 0 } else { exponent },
-            kind: if is_zero { ZERO } else { (read >> self.sign_bit & self.sign_mask) as u32 * NEGATIVE },
+            kind: u32::from(is_zero) * ZERO | sign * NEGATIVE,
         })
     }
 }
@@ -281,6 +290,23 @@ mod tests {
                 [0u64, 0x8000_0000, 0x3f80_0001, 0x7f80_0000, 0xff80_0000, 0xffff_ffff, 0x8000_2000, 0x7fff_ffff]
             {
                 assert_eq!(reader.write(reader.read(bits)), bits & mask, "{}", format.hex(bits));
+            }
+        }
+    }
+
+    #[test]
+    fn zeros_and_subnormals_of_wide_formats_are_read_as_they_are_decoded() {
+        let parts = |element: Unpacked| (element.significand, element.exponent, element.kind);
+        for format in [Format::TF32, Format::F32, Format::F64] {
+            let sign = format.negative_zero().unwrap();
+            // The lowest bits of tf32 are not read.
+            for (bits, flush) in [0, 1, 0x1fff, 0x2000, 0x3fff, 0x7f_ffff, 0x80_0000, format.one()]
+                .into_iter()
+                .flat_map(|bits| [bits, bits | sign])
+                .flat_map(|bits| [(bits, false), (bits, true)])
+            {
+                let reader = Reader::new(format, flush, true);
+                assert_eq!(parts(reader.read(bits)), parts(reader.read_any(bits)), "{} {flush}", format.hex(bits));
             }
         }
     }
