@@ -227,6 +227,34 @@ fn unsafe_code_stays_where_it_may_be() {
     }
 }
 
+#[test]
+fn crates_without_debug_assertions_have_none_and_no_unsafe_code() {
+    // Without them the standard library does not check what unsafe code promises it.
+    let manifest: toml::Table = read("Cargo.toml").parse().unwrap();
+    let packages = manifest["profile"]["dev"]["package"].as_table().unwrap();
+    let is = |profile: &toml::Value, name: &str| profile.get(name).and_then(toml::Value::as_bool);
+    let without = packages.iter().filter(|(_, profile)| is(profile, "debug-assertions") == Some(false));
+    let mut folders: Vec<String> = Vec::new();
+    for (name, profile) in without {
+        assert_eq!(is(profile, "overflow-checks"), Some(true), "{name}");
+        let path = manifest["workspace"]["dependencies"].get(name).map_or(".", |found| found["path"].as_str().unwrap());
+        folders.extend(["src", "tests"].map(|folder| format!("{path}/{folder}")));
+    }
+    assert!(folders.contains(&"./src".to_owned()));
+    let folders = folders.iter().map(|folder| root().join(folder)).filter(|folder| folder.exists());
+    for (path, text) in folders.flat_map(|folder| sources(&folder)) {
+        let is_other = ["tests/fake-driver", "tests/machine"].iter().any(|other| path.starts_with(other));
+        if is_other || path.ends_with("architecture.rs") {
+            continue;
+        }
+        for found in
+            ["debug_assert", "cfg(debug_assertions", "cfg!(debug_assertions", "unsafe {", "unsafe fn", "unsafe impl"]
+        {
+            assert!(!text.contains(found), "{} has {found}", path.display());
+        }
+    }
+}
+
 /// The tests that run the conformance suite on each backend.
 const SUITES: [(&str, &str); 5] = [
     ("cpu", "backends/cpu/tests/conformance.rs"),

@@ -12,6 +12,20 @@ fn text(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).unwrap()
 }
 
+/// The tables of this workspace's manifest that say how debug builds of packages of others are compiled. Its own are not
+/// shared with another workspace, and compiled without optimisations.
+fn profiles(root: &Path) -> String {
+    let manifest = fs::read_to_string(root.join("Cargo.toml")).unwrap();
+    let mut is_dev = false;
+    let lines = manifest.lines().filter(|line| {
+        if line.starts_with('[') {
+            is_dev = line.starts_with("[profile.dev") && !line.starts_with("[profile.dev.package.mxprobe");
+        }
+        is_dev
+    });
+    lines.fold(String::new(), |text, line| text + "\n" + line)
+}
+
 /// Builds the example as a crate that depends on this one, and returns the path of its program.
 fn build() -> std::path::PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -21,18 +35,17 @@ fn build() -> std::path::PathBuf {
     let manifest = fs::read_to_string(example.join("Cargo.toml")).unwrap();
     let own = root.to_str().unwrap();
     assert_eq!(manifest.matches("path = \"../..").count(), 2);
-    fs::write(folder.join("Cargo.toml"), manifest.replace("path = \"../..", &format!("path = \"{own}"))).unwrap();
+    let manifest = manifest.replace("path = \"../..", &format!("path = \"{own}"));
+    fs::write(folder.join("Cargo.toml"), manifest + &profiles(root)).unwrap();
     fs::copy(example.join("src/main.rs"), folder.join("src/main.rs")).unwrap();
     // Use the same versions, so that nothing has to be fetched.
     fs::copy(root.join("Cargo.lock"), folder.join("Cargo.lock")).unwrap();
-    // Reuse dependencies that this workspace compiles in the same way.
+    // Reuse dependencies that this workspace compiles with the same features.
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("it is in the target folder");
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
         .args(["build", "--offline", "--target-dir"])
         .arg(target)
-        .env("CARGO_PROFILE_DEV_OPT_LEVEL", "0")
-        .env("CARGO_PROFILE_DEV_DEBUG", "false")
         .current_dir(&folder)
         .output()
         .unwrap();

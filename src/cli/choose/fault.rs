@@ -4,7 +4,11 @@
 //! `exit-0`, `exit-1`, `rubbish`, `babble`. `fault:able` has every ability and does not fail. With
 //! `MXPROBE_FAULT_ONLY=GLOB` only matching operations are wrong.
 
-use std::io::{self, Write};
+use std::{
+    io::{self, Write},
+    thread,
+    time::Duration,
+};
 
 use mxprobe_api::{
     Backend, Code, Device, DeviceInfo, Discovery, DotOperands, Elements, Error, FreeOperation, GemmOperands, Matrices,
@@ -136,8 +140,10 @@ impl Device for FaultDevice {
                 write().map_err(|error| Error::driver(error.to_string()))?;
                 self.right.execute(operation, batch)
             }
+            // Each time more than a pipe holds; the pauses leave the processor to others.
             Fault::OfProcess(Process::Babble) => loop {
-                write().map_err(|error| Error::driver(error.to_string()))?;
+                (0..1_000).try_for_each(|_| write()).map_err(|error| Error::driver(error.to_string()))?;
+                thread::sleep(Duration::from_millis(50));
             },
         }
     }

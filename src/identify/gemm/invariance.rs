@@ -83,7 +83,7 @@ pub fn compare_shapes(one: ShapeOf<'_>, other: ShapeOf<'_>, seed: u64) -> Result
             for (column, (_, b)) in drawn.iter().enumerate().take(columns) {
                 (0..k).for_each(|at| batch.b.set(at * n + column, b[at]));
             }
-            debug_assert!(rows <= m);
+            assert!(rows <= m);
             product.whole(&batch)
         };
         let (d, d2): (Elements, Elements) = (fill(&first, &mut random)?, fill(&second, &mut random)?);

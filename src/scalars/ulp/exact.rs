@@ -390,7 +390,7 @@ fn alternating(first: IBig, x: &IBig, places: usize, mut n: u32) -> IBig {
 }
 
 fn constant(value: &IBig, places: usize) -> IBig {
-    debug_assert!(places <= MOST, "{places}");
+    assert!(places <= MOST, "{places}");
     value >> (MOST + 64 - places)
 }
 
