@@ -102,7 +102,7 @@ impl Finite {
         Some(Unpacked {
             significand: fraction | u64::from(!is_low) << self.fraction_bits,
             exponent: if is_zero { 0 } else { exponent },
-            kind: u32::from(is_zero) * ZERO | sign * NEGATIVE,
+            kind: if is_zero { ZERO } else { 0 } | (sign * NEGATIVE),
         })
     }
 }
