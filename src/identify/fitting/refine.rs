@@ -48,9 +48,6 @@ pub(in crate::identify) fn refine(
         if pairs > 0 {
             plain = climb_together(experiments, plain, &domain);
         }
-        if plain.explained * 100 >= total * NEARLY {
-            experiments.at_least(PARTING);
-        }
         let mut found = parted(experiments, plain.clone(), &domain);
         // Completed changes would imitate an addition that differs from the others, so they come after that.
         if found.explained < total {
@@ -93,10 +90,6 @@ fn climbed(experiments: &mut Experiments<'_, '_>, candidate: Scored, domain: &Do
         _ => plain,
     }
 }
-
-/// Per cent of the term budget for giving additions adders of their own, whatever was spent before, in a candidate that
-/// explains nearly every dot.
-const PARTING: u64 = 4;
 
 /// The most additions that are given an adder of their own, one after another, and how many are tried each time.
 const PARTED: usize = 4;

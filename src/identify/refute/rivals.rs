@@ -29,7 +29,7 @@ use crate::{
 const POOL: usize = 12_000;
 const AIMED: usize = 4_000;
 /// How many times as many dots are drawn for all rivals that change one adder, and for rivals that may differ anywhere.
-const OF_AN_ADDER: usize = 3;
+const OF_AN_ADDER: usize = 2;
 const MORE: usize = 3;
 /// The most products that get rivals of their own, in which the product is rounded alone, or no longer is.
 const OF_ONE_PRODUCT: usize = 12;
@@ -59,41 +59,26 @@ impl Rival {
     }
 }
 
-/// Where rivals differ from the hypothesis: see the fields `adder`, `floor` and `depths` of [`Rival`].
-type Place = (Option<usize>, Option<i32>, Vec<i32>);
-
 /// What is known of the rivals of earlier rounds, so that none is compared with the same dots again.
 #[derive(Default)]
 pub(in crate::identify) struct Compared {
-    hypothesis: Option<Hypothesis>,
     rivals: Vec<(Hypothesis, State)>,
 }
 
-/// What is known of a rival.
+/// Whether a rival explains the dots so far.
 #[derive(Clone, Copy, Debug)]
 enum State {
-    /// It explains this many of the first dots.
-    Explains {
-        dots: usize,
-        /// No dot was found on which it differs from the hypothesis, in pools of its own either.
-        looks_the_same: bool,
-    },
+    /// It explains this many of the first ones.
+    Explains(usize),
     Refuted,
 }
 
 impl Compared {
-    /// Returns what is known of a rival of a hypothesis, which is usually at this place.
-    fn of(&self, hypothesis: &Hypothesis, at: usize, rival: &Hypothesis) -> State {
-        let is_same = |(known, _): &&(Hypothesis, State)| known.is_same(rival);
+    /// Returns what is known of a rival, which is usually at this place.
+    fn of(&self, at: usize, hypothesis: &Hypothesis) -> State {
+        let is_same = |(known, _): &&(Hypothesis, State)| known.is_same(hypothesis);
         let usual = self.rivals.get(at).filter(is_same);
-        let new = State::Explains { dots: 0, looks_the_same: false };
-        match usual.or_else(|| self.rivals.iter().find(is_same)).map_or(new, |(_, state)| *state) {
-            State::Explains { dots, looks_the_same } => {
-                let is_of_the_same = self.hypothesis.as_ref().is_some_and(|known| known.is_same(hypothesis));
-                State::Explains { dots, looks_the_same: looks_the_same && is_of_the_same }
-            }
-            State::Refuted => State::Refuted,
-        }
+        usual.or_else(|| self.rivals.iter().find(is_same)).map_or(State::Explains(0), |(_, state)| *state)
     }
 }
 
@@ -118,45 +103,43 @@ pub(in crate::identify) fn splitting(
     let id = subject.id();
     let shared = Pool::new(id, shared, hypothesis);
     // Dots about each adder, and arbitrary others, drawn when the first rival needs them.
-    let mut about: BTreeMap<Place, Pool> = BTreeMap::new();
+    let mut about: BTreeMap<(Option<usize>, &[i32]), Pool> = BTreeMap::new();
     let mut sparse: Option<Pool> = None;
     let mut found = Vec::new();
     let rivals = neighbours(experiments, hypothesis, &mut random);
     let with_state = |(at, rival): (usize, Rival)| {
         let flush = rival.hypothesis.flush;
         let others = (flush != hypothesis.flush).then(|| experiments.read_otherwise(flush, hypothesis.flush, &all));
-        let state = compared.of(hypothesis, at, &rival.hypothesis);
+        let state = compared.of(at, &rival.hypothesis);
         (rival, others, state)
     };
     let rivals: Vec<(Rival, Option<Vec<usize>>, State)> = rivals.into_iter().enumerate().map(with_state).collect();
     let by_shared = experiments.each(Limit::None, 1, &rivals, |spent, answered, (rival, others, state)| {
-        let State::Explains { dots: known, .. } = *state else { return None };
+        let State::Explains(known) = *state else { return None };
         let explains = rival.explains(spent, answered, &all[known..], others.as_deref());
         explains.then(|| shared.split(id, &rival.hypothesis))
     });
-    let mut states = Vec::with_capacity(rivals.len());
-    for ((rival, _, state), split) in rivals.into_iter().zip(by_shared) {
-        let Some(mut split) = split else {
-            states.push((rival.hypothesis, State::Refuted));
-            continue;
-        };
-        let looked_the_same = matches!(state, State::Explains { looks_the_same: true, .. });
-        if split.is_empty() && !looked_the_same {
+    let state = |split: &Option<Vec<Dot>>| if split.is_some() { State::Explains(all.len()) } else { State::Refuted };
+    let states = rivals.iter().zip(&by_shared).map(|((rival, ..), split)| (rival.hypothesis.clone(), state(split)));
+    compared.rivals = states.collect();
+    for (rival, split) in rivals.iter().map(|(rival, ..)| rival).zip(by_shared) {
+        let Some(mut split) = split else { continue };
+        if split.is_empty() {
             let drawn = |random: &mut Random, times: usize| {
                 let read = Operands::read_otherwise(id, rival.hypothesis.flush, hypothesis.flush);
-                Pool::new(id, aim.at(subject, &rival, read).dots(subject, random, times * aimed), hypothesis)
+                Pool::new(id, aim.at(subject, rival, read).dots(subject, random, times * aimed), hypothesis)
             };
             let others = |random: &mut Random, times: usize| {
                 let dots = Sparse::new(subject.id(), random.bits()).take(times * aimed).collect();
                 Pool::new(id, dots, hypothesis)
             };
-            let pools = if rival.product.is_some() {
+            let pools = if rival.floor.is_some() || rival.product.is_some() {
                 [&drawn(&mut random, 1), &others(&mut random, 1)]
             } else if rival.hypothesis.flush != hypothesis.flush {
                 [&drawn(&mut random, 1), &*sparse.get_or_insert_with(|| others(&mut random, MORE))]
             } else {
-                let place = (rival.adder, rival.floor, rival.depths.clone());
-                let own = about.entry(place).or_insert_with(|| drawn(&mut random, OF_AN_ADDER));
+                let own =
+                    about.entry((rival.adder, &rival.depths[..])).or_insert_with(|| drawn(&mut random, OF_AN_ADDER));
                 [&*own, &*sparse.get_or_insert_with(|| others(&mut random, MORE))]
             };
             split = pools
@@ -165,10 +148,8 @@ pub(in crate::identify) fn splitting(
                 .find(|split| !split.is_empty())
                 .unwrap_or_default();
         }
-        states.push((rival.hypothesis, State::Explains { dots: all.len(), looks_the_same: split.is_empty() }));
         found.extend(split);
     }
-    *compared = Compared { hypothesis: Some(hypothesis.clone()), rivals: states };
     let mut seen = HashSet::new();
     found.retain(|dot| seen.insert(dot.clone()));
     found
