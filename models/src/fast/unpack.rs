@@ -80,8 +80,8 @@ impl Finite {
         }
     }
 
-    /// Reads an element; `None` if it is another one. Signs and zeros of random elements are not foreseen, so only what is
-    /// left to others takes a branch.
+    /// Reads an element; `None` if it is another one. Processors do not predict signs and zeros of random elements, so only
+    /// what is left to others takes a branch.
     #[inline(always)]
     #[allow(clippy::cast_possible_truncation)]
     fn read(&self, bits: u64) -> Option<Unpacked> {
@@ -97,12 +97,13 @@ impl Finite {
         if is_left {
             return None;
         }
+        let of_zero = if is_zero { ZERO } else { 0 };
         // Exponent fields have at most 11 bits.
         let exponent = (field as u32 | u32::from(is_low)).cast_signed() - self.bias;
         Some(Unpacked {
             significand: fraction | u64::from(!is_low) << self.fraction_bits,
             exponent: if is_zero { 0 } else { exponent },
-            kind: if is_zero { ZERO } else { 0 } | (sign * NEGATIVE),
+            kind: of_zero | (sign * NEGATIVE),
         })
     }
 }
