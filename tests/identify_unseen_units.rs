@@ -279,6 +279,11 @@ fn a_floor_of_products_that_are_passed_on_is_that_of_their_sum() {
 }
 
 #[test]
+fn a_product_that_is_floored_from_its_leading_bit_is_told_from_an_exact_one() {
+    recovered("products-alone-in-f64-floored-at-87-bits");
+}
+
+#[test]
 fn a_nan_of_b_that_counts_before_that_of_c_is_found() {
     recovered("nan-of-b-before-that-of-c");
 }

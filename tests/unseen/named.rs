@@ -855,6 +855,19 @@ pub(super) fn named() -> Vec<Made> {
                 ),
             ],
         ),
+        Made::new(
+            "products-alone-in-f64-floored-at-87-bits",
+            "dot.m4n4k2.f64.f64.f64.f64",
+            "s(t(0), t(1), c)",
+            &[
+                ("s", "output = \"f64\"\nrounding = \"nearest-even\"\nnan = \"0x7fffffffffffffff\""),
+                (
+                    "t",
+                    "output = \"f64\"\nrounding = \"nearest-even\"\nfraction_bits = 87\nexponent = \"leading\"\n\
+                     below = \"floor\"\nnan = \"0x7fffffffffffffff\"",
+                ),
+            ],
+        ),
         // Integers.
         Made::new(
             "saturating-16-bits",

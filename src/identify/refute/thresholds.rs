@@ -1,7 +1,7 @@
 //! Rivals of a hypothesis in which a limit lies elsewhere: one below which values are left out, a floor of exponents, or
 //! the lowest bit of a sum.
 
-use mxprobe_api::{FloatEncoding, Format};
+use mxprobe_api::{FloatEncoding, Format, OperationId};
 use mxprobe_models::{Adder, Below, Class, Exponent, GridRule, IgnoredValues, Output, Term};
 
 use crate::identify::{
@@ -11,6 +11,7 @@ use crate::identify::{
         unrounded::{is_rounded_on_the_way, rounded_last, rounded_once, rounded_to, rounds_to_more, unrounded},
     },
     dots::experiments::Experiments,
+    tree::skeleton::Role,
 };
 
 /// A rival with another limit.
@@ -52,34 +53,63 @@ fn limits(hypothesis: &Hypothesis) -> Vec<Threshold> {
 }
 
 /// Returns the rivals in which a rule has no floor, the next lower one, or one of the four highest that explain every
-/// dot so far.
+/// dot so far, except those that no term reaches.
 fn floors(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis) -> Vec<Threshold> {
     let id = experiments.subject.id();
     let Some(least) = id.d.as_float().map(FloatEncoding::min_exponent) else { return Vec::new() };
     let all: Vec<usize> = (0..experiments.dots.len()).collect();
     let mut found = Vec::new();
     for (at, adder) in hypothesis.adders.iter().enumerate() {
-        for (rule, now) in adder.grid.iter().map(|rule| rule.exponent_floor).enumerate() {
-            let with = |floor: Option<i32>| {
+        for (number, rule) in adder.grid.iter().enumerate() {
+            let now = rule.exponent_floor;
+            let lowest = lowest_exponent(id, hypothesis, at, *rule);
+            // A floor that no exponent lies below has the effect of none.
+            let effect = |floor: Option<i32>| floor.filter(|floor| lowest.is_none_or(|lowest| *floor > lowest));
+            let with = |about: i32, floor: Option<i32>| {
                 let mut changed = hypothesis.clone();
-                changed.adders[at].grid[rule].exponent_floor = floor;
-                Threshold { hypothesis: changed, floor: floor.or(now), adder: at, depths: Vec::new() }
+                changed.adders[at].grid[number].exponent_floor = floor;
+                let is_new = effect(floor) != effect(now);
+                is_new.then_some(Threshold { hypothesis: changed, floor: Some(about), adder: at, depths: Vec::new() })
             };
             // Low floors change no result so far, and higher ones do: a binary search finds the highest that does not.
-            let (mut good, mut bad) = (now.unwrap_or(least - 80), least + 40);
+            let (mut good, mut bad) = (now.unwrap_or(least - 80).max(lowest.unwrap_or(i32::MIN)), least + 40);
             while bad - good > 1 {
                 let middle = i32::midpoint(good, bad);
-                let fits = explained(experiments, &with(Some(middle)).hypothesis, &all, 0).is_some();
+                let fits = with(middle, Some(middle))
+                    .is_none_or(|rival| explained(experiments, &rival.hypothesis, &all, 0).is_some());
                 if fits { good = middle } else { bad = middle }
             }
-            let highest = (0..4).map(|lower| good - lower).filter(|floor| Some(*floor) != now);
-            found.extend(highest.map(|floor| with(Some(floor))));
-            if let Some(floor) = now {
-                found.extend([with(Some(floor - 1)), with(None)]);
-            }
+            found.extend((0..4).filter_map(|lower| with(good, Some(good - lower))));
+            found.extend(now.into_iter().flat_map(|floor| [with(floor, Some(floor - 1)), with(floor, None)]).flatten());
         }
     }
     found
+}
+
+/// Returns an exponent that no term of an adder lies below, as a rule for all terms counts it. `None` if the rule is one
+/// for some terms, whose floor counts even if all of those are zero, or if exponents are not known.
+fn lowest_exponent(id: &OperationId, hypothesis: &Hypothesis, at: usize, rule: GridRule) -> Option<i32> {
+    if rule.terms != Class::All || id.block_scale().is_some() {
+        return None;
+    }
+    // Converted subnormals are normal numbers.
+    let counts_subnormals = rule.exponent == Exponent::Leading || hypothesis.flush.converted.is_some();
+    let of = |format: Format| {
+        let float = format.as_float()?;
+        Some(if counts_subnormals { float.exponents().0 } else { float.min_exponent() })
+    };
+    let nodes = &hypothesis.skeleton.plan.nodes;
+    let of_term = |term: &Term| match term {
+        Term::Product(_) => Some(of(id.a)? + of(id.b)?),
+        Term::C => of(id.c),
+        Term::PositiveZero => Some(i32::MAX),
+        Term::Node(index) => match hypothesis.adders[nodes[*index].adder].output {
+            Output::Float { format, .. } => of(format),
+            _ => None,
+        },
+    };
+    let terms = nodes.iter().filter(|node| node.adder == at).flat_map(|node| &node.terms);
+    terms.map(of_term).try_fold(i32::MAX, |lowest, of_term| Some(lowest.min(of_term?)))
 }
 
 /// The most fraction bits of a grid that may take the place of an exact sum, and how many more than the smallest number
@@ -87,21 +117,17 @@ fn floors(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis) -> Vec
 const EXACT_BITS: i32 = 200;
 const MORE: [i32; 7] = [0, 1, 3, 7, 15, 31, 63];
 
-/// Returns the rivals in which an exact sum is cut instead, as near to its largest term as the dots so far allow, or floored
-/// if that is nearer, those in which one that is rounded is also cut once it is normalised, as far as the dots so far
-/// allow, and those in which one that is cut, at alignment or once it is normalised, and passed on unrounded keeps more
-/// bits.
+/// Returns the rivals in which an exact sum is cut or floored instead, those in which one that is rounded is also cut once
+/// it is normalised, as far as the dots so far allow, and those in which one that is cut, at alignment or once it is
+/// normalised, and passed on unrounded keeps more bits.
 fn grids(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis) -> Vec<Threshold> {
     let mut found = Vec::new();
     for (at, adder) in hypothesis.adders.iter().enumerate() {
         if adder.grid.is_empty() {
-            let with = |below| move |bits| Adder { grid: grid(Exponent::Operands, bits), below, ..adder.clone() };
-            let cut = fewest(experiments, hypothesis, at, &with(Below::Truncate));
-            let floored = fewest(experiments, hypothesis, at, &with(Below::Floor));
-            if floored[0].depths[0] < cut[0].depths[0] {
-                found.extend(floored);
+            found.extend(cuts(experiments, hypothesis, at));
+            if let Some(apart) = single_ones_apart(hypothesis, at) {
+                found.extend(cuts(experiments, &apart, apart.adders.len() - 1));
             }
-            found.extend(cut);
         }
         if let (Some(most), None, Output::Float { .. }) =
             (most_bits(hypothesis, at), adder.normalised_fraction_bits, adder.output)
@@ -123,6 +149,57 @@ fn grids(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis) -> Vec<
         }
     }
     found
+}
+
+/// Returns the rivals in which an exact sum is cut or floored, counted from the exponents of operands or from the leading
+/// bit: the first of these kinds, and those that the dots so far allow nearer to the largest term.
+fn cuts(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis, at: usize) -> Vec<Threshold> {
+    let adder = &hypothesis.adders[at];
+    let most = bits_of_one_term(experiments.subject.id(), hypothesis, at);
+    let (mut found, mut nearest) = (Vec::new(), i32::MAX);
+    for below in [Below::Truncate, Below::Floor] {
+        for exponent in [Exponent::Operands, Exponent::Leading] {
+            let with = |bits| Adder { grid: grid(exponent, bits), below, ..adder.clone() };
+            let cut = fewest(experiments, hypothesis, at, &with);
+            let first = cut[0].depths[0];
+            if first < nearest {
+                nearest = first;
+                let loses_bits = |rival: &Threshold| {
+                    let mut rules = rival.hypothesis.adders[at].grid.iter();
+                    most.is_none_or(|most| rules.any(|rule| rule.fraction_bits < most))
+                };
+                found.extend(cut.into_iter().filter(loses_bits));
+            }
+        }
+    }
+    found
+}
+
+/// Returns the most bits that a term has below its leading one, if an adder takes only products and c, and each alone.
+fn bits_of_one_term(id: &OperationId, hypothesis: &Hypothesis, at: usize) -> Option<i32> {
+    let mut most = 0;
+    for node in hypothesis.skeleton.plan.nodes.iter().filter(|node| node.adder == at) {
+        most = most.max(match node.terms[..] {
+            [Term::Product(_)] => id.a.fraction_bits() + id.b.fraction_bits() + 1,
+            [Term::C] => id.c.fraction_bits(),
+            _ => return None,
+        });
+    }
+    Some(most.cast_signed())
+}
+
+/// Returns the hypothesis in which the additions of a single term by an adder that has others, too, are by an equal one of
+/// their own: the last one. `None` if there are none.
+fn single_ones_apart(hypothesis: &Hypothesis, at: usize) -> Option<Hypothesis> {
+    let own = hypothesis.adders.len();
+    let expression = hypothesis.skeleton.expression.with_single_ones(at, own);
+    let mut apart = hypothesis.with_one_more(expression, "single", Role::Inner);
+    let uses = |adder: usize| apart.skeleton.plan.nodes.iter().any(|node| node.adder == adder);
+    if !uses(at) || !uses(own) {
+        return None;
+    }
+    apart.set(own, hypothesis.adders[at].clone());
+    Some(apart)
 }
 
 /// Returns the most fraction bits that a sum on the grid of an adder may have once it is normalised: as many as it keeps at

@@ -411,6 +411,14 @@ impl Expression {
         }
     }
 
+    /// Returns the tree in which this adder's additions of a single argument are by another one.
+    pub(in crate::identify) fn with_single_ones(&self, adder: usize, own: usize) -> Self {
+        let Self::Add(by, arguments) = self else { return self.clone() };
+        let is_changed = *by == adder && is_one(arguments);
+        let arguments = arguments.iter().map(|argument| argument.with_single_ones(adder, own)).collect();
+        Self::Add(if is_changed { own } else { *by }, arguments)
+    }
+
     /// Returns a mask of the adders that add at least two nonzero terms of this dot, or that round a single term alone.
     /// Adders from 127 on share a bit.
     pub(in crate::identify) fn busy(&self, dot: &Dot) -> u128 {
