@@ -21,10 +21,7 @@ use super::{
         rejoined::{passed_on, rejoined},
     },
     outcome::{Arithmetic, Outcome},
-    refute::{
-        rivals::{self, Compared},
-        simplify,
-    },
+    refute::{rivals, simplify, tried::Tried},
     run::Search,
 };
 use crate::{
@@ -115,7 +112,7 @@ impl Search<'_, '_> {
         self.rejoin(&mut now, &mut single);
         let drawn = (DRAWN + now.hypothesis.complexity().saturating_sub(SIMPLE) / 2).min(MOST_DRAWN);
         let mut quiet = 0;
-        let mut compared = Compared::default();
+        let mut tried = Tried::default();
         while now.explained == self.experiments.dots.len() {
             let over = self.experiments.rounds >= self.effort.rounds + self.around || quiet == drawn + AGAINST_RIVALS;
             if over || quiet >= drawn {
@@ -130,7 +127,7 @@ impl Search<'_, '_> {
             let dots = match quiet {
                 _ if over => Vec::new(),
                 asked if asked < drawn => self.drawn(&now.hypothesis, seed),
-                _ => rivals::splitting(&mut self.experiments, &now.hypothesis, &mut compared, seed),
+                _ => rivals::splitting(&mut self.experiments, &now.hypothesis, &mut tried, seed),
             };
             let (dots, over) = match dots.is_empty() {
                 false => (dots, false),

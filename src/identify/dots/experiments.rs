@@ -5,7 +5,7 @@ use std::{
     ops::Range,
     sync::{
         Arc, OnceLock,
-        atomic::{AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     thread,
     time::Instant,
@@ -41,8 +41,8 @@ pub(in crate::identify) struct Experiments<'a, 's> {
     stage: u64,
     /// The most threads on which candidates are computed.
     threads: usize,
-    /// The dots as read under each flush rule used so far, by the number of the rule.
-    samples: [OnceLock<Sample>; READINGS],
+    /// The dots as read under each flush rule, by the number of the rule.
+    readings: [Reading; READINGS],
     /// The operands of each dot that hold a subnormal.
     subnormal: Vec<Operands>,
     /// The order in which products are looked at for a NaN, once it has been asked: see [`nan_order::ranks`].
@@ -76,19 +76,45 @@ pub(in crate::identify) fn conversions(id: &OperationId, now: Flush) -> Vec<Flus
     found.split_off(1)
 }
 
+/// The dots so far as read under one flush rule, once a candidate has needed them.
+#[derive(Default)]
+struct Reading {
+    sample: OnceLock<Sample>,
+    /// Whether a candidate has needed them since dots were last added.
+    is_used: AtomicBool,
+}
+
+/// Dots are also added to readings that are not in use, if there are fewer than one for so many in them.
+const FEW_MORE: usize = 16;
+
+impl Reading {
+    /// Adds dots. A reading that is not in use is rather made anew when it is needed.
+    fn extend(&mut self, dots: &[Dot]) {
+        let is_used = std::mem::take(self.is_used.get_mut());
+        let Some(sample) = self.sample.get_mut() else { return };
+        if is_used || dots.len() * FEW_MORE < sample.len() {
+            dots.iter().for_each(|dot| push(sample, dot));
+        } else {
+            self.sample.take();
+        }
+    }
+}
+
 /// The dots so far and their answers, as threads share them.
 #[derive(Clone, Copy)]
 pub(in crate::identify) struct Answered<'e> {
     pub(in crate::identify) id: &'e OperationId,
     pub(in crate::identify) dots: &'e [Dot],
     pub(in crate::identify) answers: &'e [u64],
-    samples: &'e [OnceLock<Sample>; READINGS],
+    readings: &'e [Reading; READINGS],
 }
 
 impl<'e> Answered<'e> {
     /// Returns the dots as an evaluator with this flush rule reads them.
     pub(in crate::identify) fn sample(self, flush: Flush) -> &'e Sample {
-        self.samples[number_of(flush)].get_or_init(|| sample_of(self.id, self.dots, flush))
+        let reading = &self.readings[number_of(flush)];
+        reading.is_used.store(true, Ordering::Relaxed);
+        reading.sample.get_or_init(|| sample_of(self.id, self.dots, flush))
     }
 }
 
@@ -188,7 +214,7 @@ impl<'a, 's> Experiments<'a, 's> {
             around: Vec::new(),
             ordinary: Vec::new(),
             rounds: 0,
-            samples: [const { OnceLock::new() }; READINGS],
+            readings: std::array::from_fn(|_| Reading::default()),
             subnormal: Vec::new(),
             nan_order: OnceCell::new(),
         }
@@ -265,7 +291,7 @@ impl<'a, 's> Experiments<'a, 's> {
 
     /// Returns the dots so far and their answers.
     pub(in crate::identify) fn answered(&self) -> Answered<'_> {
-        Answered { id: self.subject.id(), dots: &self.dots, answers: &self.answers, samples: &self.samples }
+        Answered { id: self.subject.id(), dots: &self.dots, answers: &self.answers, readings: &self.readings }
     }
 
     /// Asks one round of dots without keeping them.
@@ -282,10 +308,8 @@ impl<'a, 's> Experiments<'a, 's> {
 
     /// Keeps dots and their answers.
     pub(in crate::identify) fn keep(&mut self, dots: Vec<Dot>, answers: Vec<u64>) {
+        self.readings.iter_mut().for_each(|reading| reading.extend(&dots));
         for (dot, answer) in dots.into_iter().zip(answers) {
-            for sample in self.samples.iter_mut().filter_map(OnceLock::get_mut) {
-                push(sample, &dot);
-            }
             if is_ordinary(self.subject, &dot, answer) {
                 self.ordinary.push(self.dots.len());
             }

@@ -17,6 +17,8 @@ use crate::identify::{
 
 /// Per cent of the term budget for one such adder.
 const BUDGET: u64 = 2;
+/// Of all dots, one in so many may be unexplained before a value of the shared adder changes.
+const FEW_SHOW: usize = 20;
 
 /// Returns a candidate that explains every dot, in which additions that do nothing are left out, or an adder of one
 /// addition has become one with an adder of several.
@@ -27,6 +29,7 @@ pub(in crate::identify) fn rejoined(experiments: &mut Experiments<'_, '_>, hypot
     let domain = Domain::whole((0..experiments.dots.len()).collect());
     // Terms that are passed on unchanged imitate rules for zeros.
     without_nothing(hypothesis).into_iter().chain(with_one_less(hypothesis)).find_map(|hypothesis| {
+        explained(experiments, &hypothesis, &domain.dots, domain.dots.len() / FEW_SHOW)?;
         let stage = experiments.at_most(BUDGET);
         let found = climb(experiments, Scored { hypothesis, explained: 0 }, 0, &domain);
         experiments.back_to(stage);

@@ -1,13 +1,18 @@
 //! Rivals: neighbours of the model found that explain every dot so far, and inputs on which they differ from it.
 
-use std::collections::{BTreeMap, HashSet};
+use std::{
+    collections::{BTreeMap, HashSet},
+    sync::Arc,
+};
 
 use mxprobe_api::{FloatEncoding, Format, OperationId};
 use mxprobe_models::{Adder, Flush, GridRule, Output, PARAMETERS, Parameter, RULE, Setting, Turn};
 
 use super::{
+    alike::is_alike,
     pool::Pool,
     thresholds::{self, Threshold, depths},
+    tried::{State, Tried},
 };
 use crate::{
     dots::{Dot, Random, Sparse, draw, encoded, seed_of},
@@ -45,6 +50,8 @@ struct Rival {
     adder: Option<usize>,
     /// How far below the largest term it differs, if that does not follow from its values.
     depths: Vec<i32>,
+    /// Whether it differs from the hypothesis only where the rival before it does.
+    follows: bool,
 }
 
 impl Rival {
@@ -59,34 +66,22 @@ impl Rival {
     }
 }
 
-/// What is known of the rivals of earlier rounds, so that none is compared with the same dots again.
-#[derive(Default)]
-pub(in crate::identify) struct Compared {
-    rivals: Vec<(Hypothesis, State)>,
-}
+/// The adder that rivals change, the exponent about which they differ, and how far below the largest term.
+type Place<'a> = (Option<usize>, Option<i32>, &'a [i32]);
 
-/// Whether a rival explains the dots so far.
-#[derive(Clone, Copy, Debug)]
-enum State {
-    /// It explains this many of the first ones.
-    Explains(usize),
-    Refuted,
-}
-
-impl Compared {
-    /// Returns what is known of a rival, which is usually at this place.
-    fn of(&self, at: usize, hypothesis: &Hypothesis) -> State {
-        let is_same = |(known, _): &&(Hypothesis, State)| known.is_same(hypothesis);
-        let usual = self.rivals.get(at).filter(is_same);
-        usual.or_else(|| self.rivals.iter().find(is_same)).map_or(State::Explains(0), |(_, state)| *state)
-    }
+/// A rival, and what is known of it.
+struct Known {
+    rival: Rival,
+    /// The dots so far that it reads in another way, if its flush rule differs.
+    others: Option<Vec<usize>>,
+    state: State,
 }
 
 /// Returns a few inputs for each neighbour that explains every dot so far, on which it differs from the hypothesis.
 pub(in crate::identify) fn splitting(
     experiments: &mut Experiments<'_, '_>,
     hypothesis: &Hypothesis,
-    compared: &mut Compared,
+    tried: &mut Tried,
     seed: u64,
 ) -> Vec<Dot> {
     let subject = experiments.subject;
@@ -102,53 +97,70 @@ pub(in crate::identify) fn splitting(
     shared.extend(Sparse::new(subject.id(), seed_of(seed, 5)).take(pool / 3));
     let id = subject.id();
     let shared = Pool::new(id, shared, hypothesis);
-    // Dots about each adder, and arbitrary others, drawn when the first rival needs them.
-    let mut about: BTreeMap<(Option<usize>, &[i32]), Pool> = BTreeMap::new();
+    // Dots about each adder and each floor, and arbitrary others, drawn when the first rival needs them.
+    let mut about: BTreeMap<Place<'_>, Pool> = BTreeMap::new();
     let mut sparse: Option<Pool> = None;
     let mut found = Vec::new();
-    let rivals = neighbours(experiments, hypothesis, &mut random);
-    let with_state = |(at, rival): (usize, Rival)| {
+    tried.begin();
+    let rivals = neighbours(experiments, hypothesis, tried, &mut random);
+    let known = |rival: Rival| {
         let flush = rival.hypothesis.flush;
         let others = (flush != hypothesis.flush).then(|| experiments.read_otherwise(flush, hypothesis.flush, &all));
-        let state = compared.of(at, &rival.hypothesis);
-        (rival, others, state)
+        let state = tried.state(&rival.hypothesis);
+        Known { rival, others, state }
     };
-    let rivals: Vec<(Rival, Option<Vec<usize>>, State)> = rivals.into_iter().enumerate().map(with_state).collect();
-    let by_shared = experiments.each(Limit::None, 1, &rivals, |spent, answered, (rival, others, state)| {
-        let State::Explains(known) = *state else { return None };
-        let explains = rival.explains(spent, answered, &all[known..], others.as_deref());
-        explains.then(|| shared.split(id, &rival.hypothesis))
-    });
-    let state = |split: &Option<Vec<Dot>>| if split.is_some() { State::Explains(all.len()) } else { State::Refuted };
-    let states = rivals.iter().zip(&by_shared).map(|((rival, ..), split)| (rival.hypothesis.clone(), state(split)));
-    compared.rivals = states.collect();
-    for (rival, split) in rivals.iter().map(|(rival, ..)| rival).zip(by_shared) {
-        let Some(mut split) = split else { continue };
-        if split.is_empty() {
-            let drawn = |random: &mut Random, times: usize| {
-                let read = Operands::read_otherwise(id, rival.hypothesis.flush, hypothesis.flush);
-                Pool::new(id, aim.at(subject, rival, read).dots(subject, random, times * aimed), hypothesis)
+    let rivals: Vec<Known> = rivals.into_iter().map(known).collect();
+    let families: Vec<&[Known]> = rivals.chunk_by(|_, next| next.rival.follows).collect();
+    // For each rival of a family, up to the first that no dot splits: the dots, or none if it is refuted.
+    let by_shared = experiments.each(Limit::None, 1, &families, |spent, answered, family| {
+        let mut told = Vec::new();
+        for Known { rival, others, state } in *family {
+            let explains = match *state {
+                State::Explains(known) => rival.explains(spent, answered, &all[known..], others.as_deref()),
+                State::Refuted => false,
             };
-            let others = |random: &mut Random, times: usize| {
-                let dots = Sparse::new(subject.id(), random.bits()).take(times * aimed).collect();
-                Pool::new(id, dots, hypothesis)
-            };
-            let pools = if rival.floor.is_some() || rival.product.is_some() {
-                [&drawn(&mut random, 1), &others(&mut random, 1)]
-            } else if rival.hypothesis.flush != hypothesis.flush {
-                [&drawn(&mut random, 1), &*sparse.get_or_insert_with(|| others(&mut random, MORE))]
-            } else {
-                let own =
-                    about.entry((rival.adder, &rival.depths[..])).or_insert_with(|| drawn(&mut random, OF_AN_ADDER));
-                [&*own, &*sparse.get_or_insert_with(|| others(&mut random, MORE))]
-            };
-            split = pools
-                .iter()
-                .map(|pool| pool.split(id, &rival.hypothesis))
-                .find(|split| !split.is_empty())
-                .unwrap_or_default();
+            let split = explains.then(|| shared.split(id, &rival.hypothesis));
+            let is_last = split.as_ref().is_some_and(Vec::is_empty);
+            told.push(split);
+            if is_last {
+                break;
+            }
         }
-        found.extend(split);
+        told
+    });
+    for (family, told) in families.iter().zip(by_shared) {
+        for (known, told) in family.iter().zip(&told) {
+            let state = if told.is_some() { State::Explains(all.len()) } else { State::Refuted };
+            tried.set(&known.rival.hypothesis, state);
+        }
+        let mut told = told.into_iter();
+        for Known { rival, .. } in *family {
+            let Some(mut split) = told.next().unwrap_or_else(|| Some(Vec::new())) else { continue };
+            if split.is_empty() {
+                let mut drawn = |times: usize| {
+                    let read = Operands::read_otherwise(id, rival.hypothesis.flush, hypothesis.flush);
+                    Pool::new(id, aim.at(subject, rival, read).dots(subject, &mut random, times * aimed), hypothesis)
+                };
+                let of_one = rival.product.is_some() || rival.hypothesis.flush != hypothesis.flush;
+                let of_several = (rival.adder, rival.floor, &rival.depths[..]);
+                split = if of_one {
+                    drawn(1).split(id, &rival.hypothesis)
+                } else {
+                    about.entry(of_several).or_insert_with(|| drawn(OF_AN_ADDER)).split(id, &rival.hypothesis)
+                };
+            }
+            if split.is_empty() {
+                let others = sparse.get_or_insert_with(|| {
+                    let dots = Sparse::new(subject.id(), random.bits()).take(MORE * aimed).collect();
+                    Pool::new(id, dots, hypothesis)
+                });
+                split = others.split(id, &rival.hypothesis);
+            }
+            if split.is_empty() {
+                break;
+            }
+            found.extend(split);
+        }
     }
     let mut seen = HashSet::new();
     found.retain(|dot| seen.insert(dot.clone()));
@@ -164,7 +176,12 @@ fn some(mut products: Vec<usize>, random: &mut Random) -> Vec<usize> {
 }
 
 /// Returns the rivals in which one value is replaced by its nearest other choice, in both directions if it is a number.
-fn neighbours(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis, random: &mut Random) -> Vec<Rival> {
+fn neighbours(
+    experiments: &mut Experiments<'_, '_>,
+    hypothesis: &Hypothesis,
+    tried: &mut Tried,
+    random: &mut Random,
+) -> Vec<Rival> {
     let mut moves: Vec<Move> = Vec::new();
     let Flush { a, b, c, .. } = hypothesis.flush;
     moves.extend([
@@ -203,14 +220,22 @@ fn neighbours(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis, ra
             Move::Adder(at, _) => (None, Some(*at)),
             _ => (None, None),
         };
-        Some(Rival { hypothesis: change.apply(hypothesis)?, floor: None, product, adder, depths: Vec::new() })
+        let hypothesis = change.apply(hypothesis)?;
+        Some(Rival { hypothesis, floor: None, product, adder, depths: Vec::new(), follows: false })
     });
     let of_moves: Vec<Rival> = of_moves.collect();
-    let of_thresholds = thresholds::all(experiments, hypothesis).into_iter().map(|threshold| {
-        let Threshold { hypothesis, floor, adder, depths } = threshold;
-        Rival { hypothesis, floor, product: None, adder: Some(adder), depths }
+    let of_thresholds = thresholds::all(experiments, hypothesis, tried).into_iter().map(|threshold| {
+        let Threshold { hypothesis, floor, adder, depths, follows } = threshold;
+        Rival { hypothesis, floor, product: None, adder: Some(adder), depths, follows }
     });
-    of_moves.into_iter().chain(of_thresholds).collect()
+    let mut found: Vec<Rival> = of_moves.into_iter().chain(of_thresholds).collect();
+    let id = experiments.subject.id();
+    let is_in_place = |rival: &Rival| Arc::ptr_eq(&rival.hypothesis.skeleton, &hypothesis.skeleton);
+    found.retain(|rival| {
+        let at = rival.adder.filter(|_| is_in_place(rival));
+        at.is_none_or(|at| !is_alike(id, hypothesis, at, &rival.hypothesis.adders[at]))
+    });
+    found
 }
 
 /// Adds changes of each rule of a grid to the nearest values, and of the width of the grid.

@@ -4,10 +4,10 @@
 use mxprobe_api::{FloatEncoding, Format, OperationId};
 use mxprobe_models::{Adder, Below, Class, Exponent, GridRule, IgnoredValues, Output, Term};
 
+use super::tried::Tried;
 use crate::identify::{
     candidates::{
         hypothesis::{Hypothesis, grid, plain_rule},
-        scored::explained,
         unrounded::{is_rounded_on_the_way, rounded_last, rounded_once, rounded_to, rounds_to_more, unrounded},
     },
     dots::experiments::Experiments,
@@ -23,14 +23,20 @@ pub(in crate::identify) struct Threshold {
     pub(in crate::identify) adder: usize,
     /// How far below the largest term, in binades, it and the others of its kind differ, if that is known.
     pub(in crate::identify) depths: Vec<i32>,
+    /// Whether it differs from the hypothesis only where the rival before it does.
+    pub(in crate::identify) follows: bool,
 }
 
 /// Returns the rivals that are the hardest to tell apart, for every limit.
-pub(in crate::identify) fn all(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis) -> Vec<Threshold> {
+pub(in crate::identify) fn all(
+    experiments: &mut Experiments<'_, '_>,
+    hypothesis: &Hypothesis,
+    tried: &mut Tried,
+) -> Vec<Threshold> {
     let mut found = limits(hypothesis);
-    found.extend(floors(experiments, hypothesis));
-    found.extend(grids(experiments, hypothesis));
-    found.extend(rules(experiments, hypothesis));
+    found.extend(floors(experiments, hypothesis, tried));
+    found.extend(grids(experiments, hypothesis, tried));
+    found.extend(rules(experiments, hypothesis, tried));
     found.extend(more_or_fewer_bits(experiments, hypothesis));
     found
 }
@@ -46,7 +52,7 @@ fn limits(hypothesis: &Hypothesis) -> Vec<Threshold> {
             changed.adders[at].grid.iter_mut().for_each(|rule| rule.fraction_bits += wider);
             changed.adders[at].ignored_values =
                 Some(IgnoredValues { below_bits: ignored.below_bits + further, ..ignored });
-            found.push(Threshold { hypothesis: changed, floor: None, adder: at, depths: Vec::new() });
+            found.push(Threshold { hypothesis: changed, floor: None, adder: at, depths: Vec::new(), follows: false });
         }
     }
     found
@@ -54,10 +60,9 @@ fn limits(hypothesis: &Hypothesis) -> Vec<Threshold> {
 
 /// Returns the rivals in which a rule has no floor, the next lower one, or one of the four highest that explain every
 /// dot so far, except those that no term reaches.
-fn floors(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis) -> Vec<Threshold> {
+fn floors(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis, tried: &mut Tried) -> Vec<Threshold> {
     let id = experiments.subject.id();
     let Some(least) = id.d.as_float().map(FloatEncoding::min_exponent) else { return Vec::new() };
-    let all: Vec<usize> = (0..experiments.dots.len()).collect();
     let mut found = Vec::new();
     for (at, adder) in hypothesis.adders.iter().enumerate() {
         for (number, rule) in adder.grid.iter().enumerate() {
@@ -69,14 +74,17 @@ fn floors(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis) -> Vec
                 let mut changed = hypothesis.clone();
                 changed.adders[at].grid[number].exponent_floor = floor;
                 let is_new = effect(floor) != effect(now);
-                is_new.then_some(Threshold { hypothesis: changed, floor: Some(about), adder: at, depths: Vec::new() })
+                // Of floors above the present one, each concerns fewer dots than the next higher one.
+                let follows = floor.is_some_and(|floor| floor < about && now.is_none_or(|now| now < floor));
+                let (floor, depths) = (Some(about), Vec::new());
+                is_new.then_some(Threshold { hypothesis: changed, floor, adder: at, depths, follows })
             };
             // Low floors change no result so far, and higher ones do: a binary search finds the highest that does not.
             let (mut good, mut bad) = (now.unwrap_or(least - 80).max(lowest.unwrap_or(i32::MIN)), least + 40);
             while bad - good > 1 {
                 let middle = i32::midpoint(good, bad);
-                let fits = with(middle, Some(middle))
-                    .is_none_or(|rival| explained(experiments, &rival.hypothesis, &all, 0).is_some());
+                let fits =
+                    with(middle, Some(middle)).is_none_or(|rival| tried.explains(experiments, &rival.hypothesis));
                 if fits { good = middle } else { bad = middle }
             }
             found.extend((0..4).filter_map(|lower| with(good, Some(good - lower))));
@@ -120,20 +128,20 @@ const MORE: [i32; 7] = [0, 1, 3, 7, 15, 31, 63];
 /// Returns the rivals in which an exact sum is cut or floored instead, those in which one that is rounded is also cut once
 /// it is normalised, as far as the dots so far allow, and those in which one that is cut, at alignment or once it is
 /// normalised, and passed on unrounded keeps more bits.
-fn grids(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis) -> Vec<Threshold> {
+fn grids(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis, tried: &mut Tried) -> Vec<Threshold> {
     let mut found = Vec::new();
     for (at, adder) in hypothesis.adders.iter().enumerate() {
         if adder.grid.is_empty() {
-            found.extend(cuts(experiments, hypothesis, at));
+            found.extend(cuts(experiments, hypothesis, at, tried));
             if let Some(apart) = single_ones_apart(hypothesis, at) {
-                found.extend(cuts(experiments, &apart, apart.adders.len() - 1));
+                found.extend(cuts(experiments, &apart, apart.adders.len() - 1, tried));
             }
         }
         if let (Some(most), None, Output::Float { .. }) =
             (most_bits(hypothesis, at), adder.normalised_fraction_bits, adder.output)
         {
             let with = |bits| Adder { normalised_fraction_bits: u32::try_from(bits).ok(), ..adder.clone() };
-            let cut = fewest(experiments, hypothesis, at, &with);
+            let cut = fewest((experiments, tried), hypothesis, at, &with);
             // Cuts further down lose no bit, or nearly none.
             if cut[0].depths[0] < most {
                 found.extend(cut.into_iter().take(2));
@@ -153,14 +161,22 @@ fn grids(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis) -> Vec<
 
 /// Returns the rivals in which an exact sum is cut or floored, counted from the exponents of operands or from the leading
 /// bit: the first of these kinds, and those that the dots so far allow nearer to the largest term.
-fn cuts(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis, at: usize) -> Vec<Threshold> {
+fn cuts(
+    experiments: &mut Experiments<'_, '_>,
+    hypothesis: &Hypothesis,
+    at: usize,
+    tried: &mut Tried,
+) -> Vec<Threshold> {
     let adder = &hypothesis.adders[at];
     let most = bits_of_one_term(experiments.subject.id(), hypothesis, at);
     let (mut found, mut nearest) = (Vec::new(), i32::MAX);
     for below in [Below::Truncate, Below::Floor] {
         for exponent in [Exponent::Operands, Exponent::Leading] {
             let with = |bits| Adder { grid: grid(exponent, bits), below, ..adder.clone() };
-            let cut = fewest(experiments, hypothesis, at, &with);
+            if nearest < i32::MAX && !tried.explains(experiments, &with_adder(hypothesis, at, with(nearest - 1))) {
+                continue;
+            }
+            let cut = fewest((experiments, tried), hypothesis, at, &with);
             let first = cut[0].depths[0];
             if first < nearest {
                 nearest = first;
@@ -214,7 +230,7 @@ fn most_bits(hypothesis: &Hypothesis, at: usize) -> Option<i32> {
 
 /// Returns the rivals in which a grid that only products or only values place is also placed by the others, with as few
 /// bits as the dots so far allow.
-fn rules(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis) -> Vec<Threshold> {
+fn rules(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis, tried: &mut Tried) -> Vec<Threshold> {
     let mut found = Vec::new();
     for (at, adder) in hypothesis.adders.iter().enumerate().filter(|(_, adder)| !adder.grid.is_empty()) {
         for terms in [Class::Products, Class::Values] {
@@ -226,7 +242,7 @@ fn rules(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis) -> Vec<
                 let more = GridRule { terms, ..plain_rule(Exponent::Operands, bits) };
                 Adder { grid: adder.grid.iter().copied().chain([more]).collect(), ..adder.clone() }
             };
-            found.extend(fewest(experiments, hypothesis, at, &with));
+            found.extend(fewest((experiments, tried), hypothesis, at, &with));
         }
     }
     found
@@ -243,7 +259,7 @@ fn more_or_fewer_bits(experiments: &Experiments<'_, '_>, hypothesis: &Hypothesis
     let of_last =
         rounded_last(hypothesis, d.fraction_bits()).into_iter().chain(rounded_once(hypothesis, d.fraction_bits()));
     let last = hypothesis.skeleton.plan.nodes.last().map_or(0, |node| node.adder);
-    let threshold = |hypothesis| Threshold { hypothesis, floor: None, adder: last, depths: Vec::new() };
+    let threshold = |hypothesis| Threshold { hypothesis, floor: None, adder: last, depths: Vec::new(), follows: false };
     let mut found: Vec<Threshold> = of_last.map(threshold).collect();
     for at in 0..hypothesis.adders.len() {
         let formats: &[Format] = match d {
@@ -263,7 +279,8 @@ fn more_or_fewer_bits(experiments: &Experiments<'_, '_>, hypothesis: &Hypothesis
             _ => Format::F64.fraction_bits().cast_signed(),
         };
         let deep: Vec<i32> = LOST.iter().map(|lower| bits(&hypothesis.adders[at]) + lower).collect();
-        let threshold = |hypothesis| Threshold { hypothesis, floor: None, adder: at, depths: deep.clone() };
+        let threshold =
+            |hypothesis| Threshold { hypothesis, floor: None, adder: at, depths: deep.clone(), follows: false };
         found.extend(rivals.into_iter().map(threshold));
     }
     found
@@ -282,17 +299,15 @@ fn takes(hypothesis: &Hypothesis, at: usize, terms: Class) -> bool {
 
 /// Returns the rivals in which one adder keeps so many bits, from the smallest number that explains every dot so far.
 fn fewest(
-    experiments: &mut Experiments<'_, '_>,
+    (experiments, tried): (&mut Experiments<'_, '_>, &mut Tried),
     hypothesis: &Hypothesis,
     at: usize,
     with: &dyn Fn(i32) -> Adder,
 ) -> Vec<Threshold> {
-    let all: Vec<usize> = (0..experiments.dots.len()).collect();
-    let rival = |bits: i32| with_adder(hypothesis, at, with(bits));
     let (mut good, mut bad) = (EXACT_BITS, 1);
     while good - bad > 1 {
         let middle = i32::midpoint(good, bad);
-        let fits = explained(experiments, &rival(middle), &all, 0).is_some();
+        let fits = tried.explains(experiments, &with_adder(hypothesis, at, with(middle)));
         if fits { good = middle } else { bad = middle }
     }
     thresholds(hypothesis, at, good, with)
@@ -306,6 +321,8 @@ fn thresholds(hypothesis: &Hypothesis, at: usize, least: i32, with: &dyn Fn(i32)
         floor: None,
         adder: at,
         depths: depths.clone(),
+        // With more bits, fewer dots lose one.
+        follows: *bits > least,
     };
     depths.iter().map(threshold).collect()
 }

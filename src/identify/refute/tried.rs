@@ -1,0 +1,62 @@
+//! Hypotheses that were compared with the dots so far.
+
+use crate::identify::{
+    candidates::{hypothesis::Hypothesis, scored::explained},
+    dots::experiments::Experiments,
+};
+
+/// Whether a hypothesis explains the dots so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::identify) enum State {
+    /// It explains this many of the first ones.
+    Explains(usize),
+    Refuted,
+}
+
+/// What is known of the hypotheses of this attack and the one before, so that none is compared with the same dots again.
+#[derive(Default)]
+pub(in crate::identify) struct Tried {
+    before: Vec<(Hypothesis, State)>,
+    now: Vec<(Hypothesis, State)>,
+}
+
+impl Tried {
+    /// Begins an attack: what was not asked for in the one before is forgotten.
+    pub(in crate::identify) fn begin(&mut self) {
+        self.before = std::mem::take(&mut self.now);
+    }
+
+    /// Returns what is known of a hypothesis.
+    pub(in crate::identify) fn state(&self, hypothesis: &Hypothesis) -> State {
+        let is_same = |(known, _): &&(Hypothesis, State)| known.is_same(hypothesis);
+        let known = self.now.iter().find(is_same).or_else(|| self.before.iter().find(is_same));
+        known.map_or(State::Explains(0), |(_, state)| *state)
+    }
+
+    /// Keeps what is known of a hypothesis.
+    pub(in crate::identify) fn set(&mut self, hypothesis: &Hypothesis, state: State) {
+        match self.now.iter_mut().find(|(known, _)| known.is_same(hypothesis)) {
+            Some((_, known)) => *known = state,
+            None => self.now.push((hypothesis.clone(), state)),
+        }
+    }
+
+    /// Whether a hypothesis explains every dot so far.
+    pub(in crate::identify) fn explains(
+        &mut self,
+        experiments: &mut Experiments<'_, '_>,
+        hypothesis: &Hypothesis,
+    ) -> bool {
+        let known = self.state(hypothesis);
+        let state = match known {
+            State::Refuted => known,
+            State::Explains(first) => {
+                let others: Vec<usize> = (first..experiments.dots.len()).collect();
+                let explains = explained(experiments, hypothesis, &others, 0).is_some();
+                if explains { State::Explains(experiments.dots.len()) } else { State::Refuted }
+            }
+        };
+        self.set(hypothesis, state);
+        state != State::Refuted
+    }
+}
