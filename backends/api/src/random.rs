@@ -8,6 +8,7 @@ pub struct Random(pub u64);
 
 impl Random {
     /// Draws 64 bits.
+    #[inline]
     pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -17,17 +18,20 @@ impl Random {
     }
 
     /// Draws a number below `limit`; returns 0 if `limit` is 0.
+    #[inline]
     pub fn below(&mut self, limit: usize) -> usize {
         usize::try_from(self.bits() >> 8).unwrap_or(0) % limit.max(1)
     }
 
     /// Draws a number from `low` to `high`, both inclusive; returns `low` if `high` is less.
+    #[inline]
     pub fn between(&mut self, low: i32, high: i32) -> i32 {
         let span = high.saturating_sub(low).max(0).unsigned_abs() as usize;
         low + i32::try_from(self.below(span + 1)).unwrap_or(0)
     }
 
     /// Draws one bit.
+    #[inline]
     pub fn flip(&mut self) -> bool {
         self.bits() >> 40 & 1 == 1
     }

@@ -99,6 +99,17 @@ impl Sample {
         self.c.is_empty()
     }
 
+    /// Makes room for so many more dots.
+    pub fn reserve(&mut self, dots: usize) {
+        let (of_k, of_scales) = (dots * self.k, dots * self.scale_blocks);
+        self.a.reserve(of_k);
+        self.b.reserve(of_k);
+        self.products.reserve(if self.has_products { of_k } else { 0 });
+        self.c.reserve(dots);
+        self.scale_a.reserve(of_scales);
+        self.scale_b.reserve(of_scales);
+    }
+
     /// Adds a dot.
     ///
     /// # Panics

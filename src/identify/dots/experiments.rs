@@ -384,6 +384,7 @@ pub(in crate::identify) fn push(sample: &mut Sample, dot: &Dot) {
 /// Returns dots as an evaluator with this flush rule reads them.
 pub(in crate::identify) fn sample_of(id: &OperationId, dots: &[Dot], flush: Flush) -> Sample {
     let mut sample = Sample::new(id, flush);
+    sample.reserve(dots.len());
     dots.iter().for_each(|dot| push(&mut sample, dot));
     sample
 }

@@ -65,12 +65,14 @@ impl FloatEncoding {
 
     /// The exponent of the largest finite value.
     #[must_use]
+    #[inline]
     pub fn max_exponent(self) -> i32 {
         i32::try_from(self.largest() >> self.fraction_bits).unwrap_or(i32::MAX) - self.bias
     }
 
     /// The exponents of the smallest subnormal and of the largest finite value.
     #[must_use]
+    #[inline]
     pub fn exponents(self) -> (i32, i32) {
         (self.min_exponent() - self.fraction_bits.cast_signed(), self.max_exponent())
     }
@@ -81,12 +83,14 @@ impl FloatEncoding {
         sign + self.exponent_bits + self.fraction_bits + self.unread_bits
     }
 
+    #[inline]
     pub(super) fn with_sign(self, negative: bool, magnitude_field: u64) -> u64 {
         let sign = u64::from(negative && self.is_signed()) << (self.exponent_bits + self.fraction_bits);
         (sign | magnitude_field) << self.unread_bits
     }
 
     /// The exponent and fraction fields of the largest finite value.
+    #[inline]
     pub(super) fn largest(self) -> u64 {
         let ones = (1 << (self.exponent_bits + self.fraction_bits)) - 1;
         match self.specials {

@@ -284,6 +284,7 @@ impl Format {
 
     /// The bits of −0, or `None` if the format has none.
     #[must_use]
+    #[inline]
     pub fn negative_zero(self) -> Option<u64> {
         let float = self.as_float().filter(|float| float.is_signed())?;
         let bits = float.with_sign(true, 0);
