@@ -440,6 +440,12 @@ fn rounded_sums_that_are_added_before_c_are_found_if_one_dot_in_many_shows_them(
 
 #[test]
 #[ignore = "takes half a minute of one core"]
+fn c_that_blocks_cut_is_found_alone_in_the_order_that_shows_above_their_floor() {
+    recovered("c-cut-by-ragged-blocks-below-a-floor");
+}
+
+#[test]
+#[ignore = "takes half a minute of one core"]
 fn the_sign_of_zero_of_one_addition_is_not_taken_for_that_of_the_next() {
     recovered("first-block-ends-at-plus-zero");
 }

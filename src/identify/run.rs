@@ -23,6 +23,7 @@ use super::{
         shapes,
         skeleton::{Role, Skeleton, readings},
     },
+    trees::with_c_alone,
 };
 use crate::{
     dots::{Dot, seed_of},
@@ -188,11 +189,9 @@ impl Search<'_, '_> {
             return Ok(self.finished(outcome));
         }
         // Other trees and other values of this one would imitate an addition that c passes alone.
-        let alone = match observed.first() {
-            Some(shape) => self.with_c_alone(shape, &tried)?,
-            None => None,
-        };
-        if let Some(outcome) = self.each_shape(alone.as_slice(), false, &mut come, &mut tried)? {
+        let changes_c = !observed.is_empty() && self.changes_c_alone(&tried)?;
+        let alone = if changes_c { with_c_alone(observed) } else { Vec::new() };
+        if let Some(outcome) = self.each_shape(&alone, false, &mut come, &mut tried)? {
             return Ok(self.finished(outcome));
         }
         if let Some(outcome) = self.gather_what_is_near(&mut tried)? {
@@ -202,8 +201,11 @@ impl Search<'_, '_> {
             return Ok(self.finished(outcome));
         }
         let above_floors = self.shapes_above_floors(&shapes, &counts)?;
-        if let Some(outcome) = self.each_shape(&above_floors, false, &mut come, &mut tried)? {
-            return Ok(self.finished(outcome));
+        let above_floors_alone = if changes_c { with_c_alone(&above_floors) } else { Vec::new() };
+        for shapes in [&above_floors, &above_floors_alone] {
+            if let Some(outcome) = self.each_shape(shapes, false, &mut come, &mut tried)? {
+                return Ok(self.finished(outcome));
+            }
         }
         let all = self.experiments.dots.len();
         let near = tried.iter().any(|scored| scored.explained * 100 >= all * NEARLY);

@@ -22,6 +22,13 @@ use crate::{
 const OF_C: usize = 120;
 const CHANGED: usize = 8;
 
+/// Returns these trees with c in an addition of its own, without those in which it has one.
+pub(super) fn with_c_alone(shapes: &[Expression]) -> Vec<Expression> {
+    let is_c = |leaf: &Expression| matches!(leaf, Expression::C);
+    let others = shapes.iter().filter(|shape| shape.of_c_alone().is_none());
+    others.map(|shape| shape.each_alone(0, &is_c).untied()).collect()
+}
+
 impl Search<'_, '_> {
     /// Searches the order of summation. Returns the tree found, or trees to try if it does not show.
     ///
@@ -88,13 +95,12 @@ impl Search<'_, '_> {
         Ok(found)
     }
 
-    /// Runs dots of c alone and adds the results to the experiments. Returns the tree with c in an addition of its own if the
-    /// unit changes c by itself, other than to zero and although d could hold it, and the candidate that explains the most
-    /// dots, if there is one, does not.
+    /// Runs dots of c alone and adds the results to the experiments. Returns whether the unit changes c by itself, other than
+    /// to zero and although d could hold it, and the candidate that explains the most dots, if there is one, does not.
     ///
     /// # Errors
     /// Returns the error of the device if it fails.
-    pub(super) fn with_c_alone(&mut self, shape: &Expression, tried: &[Scored]) -> Result<Option<Expression>, Error> {
+    pub(super) fn changes_c_alone(&mut self, tried: &[Scored]) -> Result<bool, Error> {
         let mut random = Random(seed_of(self.effort.seed, 18));
         let dots = focus::single(self.subject(), &[Leaf::C], OF_C, &mut random);
         let answers = self.experiments.only_ask(&dots)?;
@@ -111,9 +117,7 @@ impl Search<'_, '_> {
             let is_alone = dot.a.iter().zip(&dot.b).all(|(a, b)| *a == 0 || *b == 0);
             is_alone && c.is_some_and(|c| subject.d_value(answer).is_some_and(|d| d != c && !d.is_zero()))
         };
-        let is_changed = left.iter().filter(changed).count() >= CHANGED;
-        let alone = shape.each_alone(0, &|leaf: &Expression| matches!(leaf, Expression::C)).untied();
-        Ok((is_changed && shape.of_c_alone().is_none()).then_some(alone))
+        Ok(left.iter().filter(changed).count() >= CHANGED)
     }
 
     /// Returns the trees whose additions are determined one by one, the likeliest first, with leaves left out or added

@@ -868,6 +868,24 @@ pub(super) fn named() -> Vec<Made> {
                 ),
             ],
         ),
+        Made::new(
+            "c-cut-by-ragged-blocks-below-a-floor",
+            "dot.m4n4k6.f32.f32.f32.f32",
+            "s(3..6, fold(c, 0..3/2, t(all, acc)))",
+            &[
+                (
+                    "s",
+                    "output = \"f32\"\nrounding = \"toward-zero\"\nfraction_bits = 25\nexponent = \"leading\"\n\
+                     below = \"floor\"\noverflow = \"nan\"\nzero = \"positive\"\n\
+                     nan = { order = [\"invalid\", \"operand\"], operand = \"0x7fc00000\", invalid = \"0xffc00000\" }",
+                ),
+                (
+                    "t",
+                    "output = \"f32\"\nrounding = \"nearest-even\"\nfraction_bits = 10\nexponent = \"operands\"\n\
+                     exponent_floor = -3\nbelow = \"truncate\"\nvalue_cut_bits = 5\nnan = \"0x7fc00000\"",
+                ),
+            ],
+        ),
         // Integers.
         Made::new(
             "saturating-16-bits",
