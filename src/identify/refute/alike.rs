@@ -12,45 +12,42 @@ pub(super) fn is_alike(id: &OperationId, hypothesis: &Hypothesis, at: usize, oth
     without_effect(id, &terms, &hypothesis.adders[at]) == without_effect(id, &terms, other)
 }
 
-/// What an adder takes.
-struct Terms {
-    products: bool,
-    values: bool,
-    sums: bool,
-    /// The most products and the most values of one addition.
-    most_products: usize,
-    most_values: usize,
+/// The most products, values and unrounded sums that one addition of an adder takes.
+pub(super) struct Terms {
+    products: usize,
+    values: usize,
+    sums: usize,
 }
 
 impl Terms {
-    fn of(hypothesis: &Hypothesis, at: usize) -> Self {
+    pub(super) fn of(hypothesis: &Hypothesis, at: usize) -> Self {
         let nodes = &hypothesis.skeleton.plan.nodes;
-        let is_sum = |term: &Term| match term {
-            Term::Node(index) => hypothesis.adders[nodes[*index].adder].output == Output::Wide,
-            _ => false,
+        let class = |term: &Term| match term {
+            Term::Product(_) => Class::Products,
+            Term::Node(index) if hypothesis.adders[nodes[*index].adder].output == Output::Wide => Class::Sums,
+            Term::Node(_) | Term::C | Term::PositiveZero => Class::Values,
         };
-        let mut found = Self { products: false, values: false, sums: false, most_products: 0, most_values: 0 };
-        for node in nodes.iter().filter(|node| node.adder == at) {
-            let products = node.terms.iter().filter(|term| matches!(term, Term::Product(_))).count();
-            let sums = node.terms.iter().filter(|term| is_sum(term)).count();
-            let values = node.terms.len() - products - sums;
-            found.products |= products > 0;
-            found.values |= values > 0;
-            found.sums |= sums > 0;
-            found.most_products = found.most_products.max(products);
-            found.most_values = found.most_values.max(values);
+        let most = |of: Class| {
+            let own = nodes.iter().filter(|node| node.adder == at);
+            own.map(|node| node.terms.iter().filter(|term| class(term) == of).count()).max().unwrap_or(0)
+        };
+        Self { products: most(Class::Products), values: most(Class::Values), sums: most(Class::Sums) }
+    }
+
+    /// Whether any term is of this class.
+    pub(super) fn has(&self, class: Class) -> bool {
+        match class {
+            Class::All => true,
+            Class::Products => self.products > 0,
+            Class::Values => self.values > 0,
+            Class::Sums => self.sums > 0,
         }
-        found
     }
 
     /// Whether every term is of one class.
     fn are(&self, class: Class) -> bool {
-        match class {
-            Class::All => true,
-            Class::Products => !self.values && !self.sums,
-            Class::Values => !self.products && !self.sums,
-            Class::Sums => !self.products && !self.values,
-        }
+        let mut others = [Class::Products, Class::Values, Class::Sums].into_iter().filter(|other| *other != class);
+        class == Class::All || others.all(|other| !self.has(other))
     }
 }
 
@@ -63,11 +60,11 @@ fn without_effect(id: &OperationId, terms: &Terms, adder: &Adder) -> Adder {
     if adder.carry_bits.is_some_and(|bits| is_enough(id, bits, terms, &plain)) {
         plain.carry_bits = None;
     }
-    if !terms.values {
+    if !terms.has(Class::Values) {
         plain.value_cut_bits = 0;
         plain.ignored_values = None;
     }
-    if !terms.products || !reaches_128(id) {
+    if !terms.has(Class::Products) || !reaches_128(id) {
         plain.product_overflow = false;
     }
     if let Output::Float { fraction_bits, rounding, overflow, subnormals, .. } = &mut plain.output {
@@ -93,7 +90,7 @@ fn without_effect(id: &OperationId, terms: &Terms, adder: &Adder) -> Adder {
 /// then below four times the power of two of the largest exponent, and a value below twice that power.
 fn is_enough(id: &OperationId, carry_bits: u32, terms: &Terms, adder: &Adder) -> bool {
     let counts_all = |rule: &GridRule| rule.terms == Class::All;
-    let is_known = id.block_scale().is_none() && !terms.sums && adder.grid.iter().any(counts_all);
+    let is_known = id.block_scale().is_none() && !terms.has(Class::Sums) && adder.grid.iter().any(counts_all);
     if !is_known || adder.grid.iter().any(|rule| rule.fraction_bits < 3) {
         return false;
     }
@@ -101,10 +98,10 @@ fn is_enough(id: &OperationId, carry_bits: u32, terms: &Terms, adder: &Adder) ->
         return false;
     }
     let leading = adder.grid.iter().filter(|rule| counts_all(rule)).all(|rule| rule.exponent == Exponent::Leading);
-    let of_products = if leading { 2 } else { 4 } * terms.most_products;
+    let of_products = if leading { 2 } else { 4 } * terms.products;
     // Bits that are not truncated add at most one unit for each term, here an eighth of that power.
-    let lost = if adder.below == Below::Truncate { 0 } else { terms.most_products + terms.most_values };
-    let most = 8 * (of_products + 2 * terms.most_values) + lost;
+    let lost = if adder.below == Below::Truncate { 0 } else { terms.products + terms.values };
+    let most = 8 * (of_products + 2 * terms.values) + lost;
     // Truncated terms do not reach their limits.
     16usize.checked_shl(carry_bits).is_some_and(|limit| most < limit || most == limit && lost == 0)
 }

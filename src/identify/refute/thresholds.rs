@@ -4,7 +4,7 @@
 use mxprobe_api::{FloatEncoding, Format, OperationId};
 use mxprobe_models::{Adder, Below, Class, Exponent, GridRule, IgnoredValues, Output, Term};
 
-use super::tried::Tried;
+use super::{alike::Terms, tried::Tried};
 use crate::identify::{
     candidates::{
         hypothesis::{Hypothesis, grid, plain_rule},
@@ -235,7 +235,7 @@ fn rules(experiments: &mut Experiments<'_, '_>, hypothesis: &Hypothesis, tried: 
     for (at, adder) in hypothesis.adders.iter().enumerate().filter(|(_, adder)| !adder.grid.is_empty()) {
         for terms in [Class::Products, Class::Values] {
             let places = adder.grid.iter().any(|rule| rule.terms == terms || rule.terms == Class::All);
-            if places || !takes(hypothesis, at, terms) {
+            if places || !Terms::of(hypothesis, at).has(terms) {
                 continue;
             }
             let with = |bits| {
@@ -284,17 +284,6 @@ fn more_or_fewer_bits(experiments: &Experiments<'_, '_>, hypothesis: &Hypothesis
         found.extend(rivals.into_iter().map(threshold));
     }
     found
-}
-
-/// Whether an adder takes products, or values: c and rounded sums.
-fn takes(hypothesis: &Hypothesis, at: usize, terms: Class) -> bool {
-    let nodes = &hypothesis.skeleton.plan.nodes;
-    let is_one = |term: &Term| match term {
-        Term::Product(_) => terms == Class::Products,
-        Term::Node(index) => terms == Class::Values && hypothesis.adders[nodes[*index].adder].output != Output::Wide,
-        Term::C | Term::PositiveZero => terms == Class::Values,
-    };
-    nodes.iter().any(|node| node.adder == at && node.terms.iter().any(is_one))
 }
 
 /// Returns the rivals in which one adder keeps so many bits, from the smallest number that explains every dot so far.
