@@ -23,7 +23,6 @@ use super::{
         shapes,
         skeleton::{Role, Skeleton, readings},
     },
-    trees::with_c_alone,
 };
 use crate::{
     dots::{Dot, seed_of},
@@ -190,7 +189,7 @@ impl Search<'_, '_> {
         }
         // Other trees and other values of this one would imitate an addition that c passes alone.
         let changes_c = !observed.is_empty() && self.changes_c_alone(&tried)?;
-        let alone = if changes_c { with_c_alone(observed) } else { Vec::new() };
+        let alone = if changes_c { shapes::with_c_alone(observed) } else { Vec::new() };
         if let Some(outcome) = self.each_shape(&alone, false, &mut come, &mut tried)? {
             return Ok(self.finished(outcome));
         }
@@ -201,7 +200,7 @@ impl Search<'_, '_> {
             return Ok(self.finished(outcome));
         }
         let above_floors = self.shapes_above_floors(&shapes, &counts)?;
-        let above_floors_alone = if changes_c { with_c_alone(&above_floors) } else { Vec::new() };
+        let above_floors_alone = if changes_c { shapes::with_c_alone(&above_floors) } else { Vec::new() };
         for shapes in [&above_floors, &above_floors_alone] {
             if let Some(outcome) = self.each_shape(shapes, false, &mut come, &mut tried)? {
                 return Ok(self.finished(outcome));

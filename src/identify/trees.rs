@@ -22,13 +22,6 @@ use crate::{
 const OF_C: usize = 120;
 const CHANGED: usize = 8;
 
-/// Returns these trees with c in an addition of its own, without those in which it has one.
-pub(super) fn with_c_alone(shapes: &[Expression]) -> Vec<Expression> {
-    let is_c = |leaf: &Expression| matches!(leaf, Expression::C);
-    let others = shapes.iter().filter(|shape| shape.of_c_alone().is_none());
-    others.map(|shape| shape.each_alone(0, &is_c).untied()).collect()
-}
-
 impl Search<'_, '_> {
     /// Searches the order of summation. Returns the tree found, or trees to try if it does not show.
     ///

@@ -9,10 +9,8 @@ const MOST_CHAINED: usize = 4;
 /// Returns the variants of a tree with products, c or the result rounded alone, the likeliest first. The numbers of
 /// their adders have no meaning, because each addition is determined separately.
 pub(in crate::identify) fn rounded(tree: &Expression) -> Vec<Expression> {
-    let is_c = |leaf: &Expression| matches!(leaf, Expression::C);
     let products = products_alone(tree);
-    let c = tree.each_alone(0, &is_c);
-    let both = products.each_alone(0, &is_c);
+    let (c, both) = (c_alone(tree), c_alone(&products));
     let whole = |tree: &Expression| Expression::Add(0, vec![tree.clone()]);
     let (result, all) = (whole(tree), whole(&products));
     distinct(tree, vec![products, c, result, both, all])
@@ -21,6 +19,11 @@ pub(in crate::identify) fn rounded(tree: &Expression) -> Vec<Expression> {
 /// Returns the tree with each product in an addition of its own.
 pub(in crate::identify) fn products_alone(tree: &Expression) -> Expression {
     tree.each_alone(0, &|leaf: &Expression| matches!(leaf, Expression::Product(_)))
+}
+
+/// Returns the tree with c in an addition of its own.
+fn c_alone(tree: &Expression) -> Expression {
+    tree.each_alone(0, &|leaf: &Expression| matches!(leaf, Expression::C))
 }
 
 /// Returns the variants of a tree in which sums of two products begin at +0, with the first or with the second of them.
@@ -101,4 +104,10 @@ fn neighbours(products: &[usize], size: usize) -> Vec<Vec<usize>> {
 /// Splits products into `count` groups of the same remainder.
 fn remainders(products: &[usize], count: usize) -> Vec<Vec<usize>> {
     (0..count.min(products.len())).map(|from| products.iter().copied().skip(from).step_by(count).collect()).collect()
+}
+
+/// Returns these trees with c in an addition of its own, without those in which it has one.
+pub(in crate::identify) fn with_c_alone(shapes: &[Expression]) -> Vec<Expression> {
+    let others = shapes.iter().filter(|shape| shape.of_c_alone().is_none());
+    others.map(|shape| c_alone(shape).untied()).collect()
 }
