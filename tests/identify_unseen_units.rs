@@ -472,6 +472,29 @@ fn a_c_that_is_rounded_before_it_joins_a_chain_has_an_adder() {
 }
 
 #[test]
+fn c_may_pass_the_adder_of_the_products_alone() {
+    recovered("c-by-the-adder-of-the-products");
+}
+
+#[test]
+#[ignore = "takes ten seconds of one core"]
+fn an_adder_that_flushes_its_results_is_told_from_a_floor_and_a_c_that_is_read_as_zero() {
+    recovered("c-flushed-by-the-adder-of-the-products");
+}
+
+#[test]
+#[ignore = "takes ten seconds of one core"]
+fn a_refinement_that_a_small_budget_ends_goes_on_once_other_trees_have_failed() {
+    recovered("the-second-of-two-chains-keeps-subnormals");
+}
+
+#[test]
+#[ignore = "takes ten seconds of one core"]
+fn exact_sums_of_products_are_joined_into_the_additions_that_take_them() {
+    recovered("blocks-on-a-wide-grid-for-products");
+}
+
+#[test]
 fn trees_of_exchanges_come_before_guesses_of_blocks() {
     recovered("residues-with-sticky-bits-of-a-thirteenth-place");
 }

@@ -159,6 +159,17 @@ impl Search<'_, '_> {
         Ok(None)
     }
 
+    /// Refines the candidate that explains the most of those whose refinement ended with a small budget once more.
+    pub(super) fn refine_what_was_cut_short(&mut self, tried: &mut Vec<Scored>) -> Result<Option<Outcome>, Error> {
+        let cut_short = std::mem::take(&mut self.cut_short);
+        let Some(best) = cut_short.into_iter().max_by_key(|scored| scored.explained) else { return Ok(None) };
+        let stage = self.experiments.at_most(ONE_SHAPE);
+        let scored = refine(&mut self.experiments, vec![best], 1, 0);
+        self.experiments.back_to(stage);
+        let scored = self.refined_around(scored)?;
+        self.settle(scored, tried)
+    }
+
     /// Adds the terms that meet c in the candidate that explains the most dots to each other first, if it explains all but
     /// some of the dots. An unrounded sum differs from its terms only in the place of its lowest bit.
     pub(super) fn gather_what_is_near(&mut self, tried: &mut Vec<Scored>) -> Result<Option<Outcome>, Error> {

@@ -39,6 +39,7 @@ pub fn identify(
         around: 0,
         around_attacks: 0,
         bent: HashSet::new(),
+        cut_short: Vec::new(),
         regrouped: HashSet::new(),
     };
     search.run()

@@ -98,6 +98,8 @@ pub(super) struct Search<'a, 's> {
     pub(super) around_attacks: usize,
     /// Trees and adders of which two values have been changed simultaneously.
     pub(super) bent: HashSet<(String, String)>,
+    /// Candidates that explain nearly every dot and whose refinement ended with a small budget.
+    pub(super) cut_short: Vec<Scored>,
     /// Trees whose products have been exchanged in dots left unexplained.
     pub(super) regrouped: HashSet<Expression>,
 }
@@ -191,6 +193,9 @@ impl Search<'_, '_> {
         let changes_c = !observed.is_empty() && self.changes_c_alone(&tried)?;
         let alone = if changes_c { shapes::with_c_alone(observed) } else { Vec::new() };
         if let Some(outcome) = self.each_shape(&alone, false, &mut come, &mut tried)? {
+            return Ok(self.finished(outcome));
+        }
+        if let Some(outcome) = self.refine_what_was_cut_short(&mut tried)? {
             return Ok(self.finished(outcome));
         }
         if let Some(outcome) = self.gather_what_is_near(&mut tried)? {
@@ -403,6 +408,9 @@ impl Search<'_, '_> {
             self.experiments.at_least(A_LITTLE);
         }
         let scored = refine(&mut self.experiments, vec![scored], 1, 0);
+        if later && self.experiments.is_late() {
+            self.cut_short.extend(scored.clone().filter(|scored| scored.explained * 100 >= all.len() * NEARLY));
+        }
         self.experiments.back_to(stage);
         let scored = self.refined_around(scored)?;
         Ok((told.progress, self.settle(scored, tried)?))

@@ -886,6 +886,78 @@ pub(super) fn named() -> Vec<Made> {
                 ),
             ],
         ),
+        Made::new(
+            "c-by-the-adder-of-the-products",
+            "dot.m4n4k8.f32.bf16.bf16.f32",
+            "s(t(c), t(all))",
+            &[
+                (
+                    "s",
+                    "output = \"f32\"\nrounding = \"down\"\nfraction_bits = 9\nexponent = \"operands\"\n\
+                     below = \"truncate\"\noverflow = \"infinity\"\nnan = \"0x7fc00000\"",
+                ),
+                (
+                    "t",
+                    "output = \"f32\"\nrounding = \"nearest-even\"\nsubnormals = \"flush-after-rounding\"\n\
+                     zero = \"positive\"\nnan = \"0x7fffffff\"",
+                ),
+            ],
+        ),
+        Made::new(
+            "c-flushed-by-the-adder-of-the-products",
+            &f64_of(4),
+            "s(t(c), t(every(4, 0, 2, 1, 3)))",
+            &[
+                (
+                    "s",
+                    "output = \"f64\"\nrounding = \"up\"\nfraction_bits = 9\nexponent = \"leading\"\n\
+                     exponent_floor = -19\nbelow = \"sticky\"\n\
+                     nan = { order = [\"value\", \"operand\"], invalid = \"0xfff8000000000000\" }",
+                ),
+                (
+                    "t",
+                    &f64_rule(
+                        "rounding = \"nearest-even\"\nfraction_bits = 7\nexponent = \"leading\"\n\
+                         exponent_floor = -1032\nbelow = \"truncate\"\nsubnormals = \"flush-after-rounding\"",
+                    ),
+                ),
+            ],
+        ),
+        Made::new(
+            "the-second-of-two-chains-keeps-subnormals",
+            &bf16_of(32),
+            "s(fold(none, 0..16/2, s(all, acc)), c, fold(none, 16..32/2, t(all, acc)))",
+            &[
+                (
+                    "s",
+                    "output = \"f32\"\nrounding = \"toward-zero\"\nsubnormals = \"flush-after-rounding\"\n\
+                     nan = { order = [\"invalid\", \"operand\"], invalid = \"0xffc00000\" }",
+                ),
+                ("t", "output = \"f32\"\nrounding = \"toward-zero\"\nnan = \"0x7fc00000\""),
+            ],
+        ),
+        Made::new(
+            "blocks-on-a-wide-grid-for-products",
+            "dot.m4n4k4.f32.tf32.tf32.f32",
+            "s(2..4, fold(c, 0..2/2, t(all, acc)))",
+            &[
+                (
+                    "s",
+                    &of(
+                        "output = \"f32\"\nrounding = \"nearest-even\"\nnan = \"0x7fc00000\"",
+                        &two_rules(60, 24, "truncate"),
+                    ),
+                ),
+                (
+                    "t",
+                    &of(
+                        "output = \"f32\"\nrounding = \"up\"\n\
+                         nan = { order = [\"operand\", \"value\"], invalid = \"0xffc00000\" }",
+                        &two_rules(60, 24, "truncate"),
+                    ),
+                ),
+            ],
+        ),
         // Integers.
         Made::new(
             "saturating-16-bits",

@@ -6,14 +6,16 @@ use super::hypothesis::Hypothesis;
 use crate::identify::tree::expression::Expression;
 
 /// Returns variants of a hypothesis with fewer levels of unrounded sums: each sum joined into the addition that takes
-/// it, or all leaves of nested unrounded sums added at once by any of the adders that do not round; or without additions
-/// of a single term that do nothing. Empty if there is none of these.
+/// it, or only each sum of sums, or all leaves of nested unrounded sums added at once by any of the adders that do not
+/// round; or without additions of a single term that do nothing. Empty if there is none of these.
 pub(in crate::identify) fn flattened(hypothesis: &Hypothesis) -> Vec<Hypothesis> {
     let tree = &hypothesis.skeleton.expression;
     let wide: Vec<bool> = hypothesis.adders.iter().map(|adder| adder.output == Output::Wide).collect();
     let at_once = (0..wide.len()).filter(|own| wide[*own]).map(|own| at_once(tree, &wide, own));
     let nothing: Vec<bool> = (0..wide.len()).map(|at| wide[at] && hypothesis.adders[at].grid.is_empty()).collect();
-    let mut found: Vec<Expression> = [bare(tree, &nothing), joined(tree, &wide)].into_iter().chain(at_once).collect();
+    let every = |_: &[Expression]| true;
+    let joined = [joined(tree, &wide, &takes_sums), joined(tree, &wide, &every)];
+    let mut found: Vec<Expression> = std::iter::once(bare(tree, &nothing)).chain(joined).chain(at_once).collect();
     found.retain(|changed| changed != tree);
     found.dedup();
     found.into_iter().map(|expression| hypothesis.in_tree(expression)).collect()
@@ -42,11 +44,11 @@ fn bare(tree: &Expression, nothing: &[bool]) -> Expression {
     }
 }
 
-/// Replaces unrounded sums of sums by their arguments in the additions that take them.
-fn joined(tree: &Expression, wide: &[bool]) -> Expression {
+/// Replaces the unrounded sums of which `which` is true by their arguments in the additions that take them.
+fn joined(tree: &Expression, wide: &[bool], which: &dyn Fn(&[Expression]) -> bool) -> Expression {
     let Expression::Add(own, arguments) = tree else { return tree.clone() };
-    let arguments = arguments.iter().flat_map(|argument| match joined(argument, wide) {
-        Expression::Add(adder, inner) if wide[adder] && takes_sums(&inner) => inner,
+    let arguments = arguments.iter().flat_map(|argument| match joined(argument, wide, which) {
+        Expression::Add(adder, inner) if wide[adder] && which(&inner) => inner,
         other => vec![other],
     });
     Expression::Add(*own, arguments.collect())

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mxprobe_api::{Format, Rounding};
+use mxprobe_api::{Format, Rounding, Subnormals};
 use mxprobe_models::{Adder, Below, Class, Exponent, Flush, GridRule, NanRules, Output, Parameter, Setting};
 
 use super::hypothesis::{Hypothesis, in_format};
@@ -29,6 +29,9 @@ pub(in crate::identify) enum Move {
     /// Passes the sum of an adder on unrounded to another adder, which gets a grid of one rule. A sum that is passed on
     /// keeps the exponent that it was aligned by, so that the grid that takes it has another place.
     HandedOnTo { adder: usize, by: usize, rule: GridRule, below: Below },
+    /// Treats small results of an adder so, and no longer by a floor of its grid or by how c is read, which can imitate it
+    /// in part.
+    AtResult { adder: usize, subnormals: Subnormals, floors: bool, c: bool },
     /// Gives two adders the same values.
     Same { one: usize, other: usize, both: Box<Adder> },
     /// Gives both adders the grid of the first and the result of the second.
@@ -52,6 +55,9 @@ pub(in crate::identify) enum Change {
     CutLater(i32),
     /// Sets a grid of one rule in place of the cut of the normalised sum, with its treatment of the bits below.
     CutSooner(GridRule),
+    /// Rounds the result to as few bits as the normalised sum is cut to, in place of the cut: another place below the
+    /// smallest normal number of the result's format.
+    CutByResult,
     /// Sets parameters to these values.
     Set(Vec<(&'static Parameter<Adder>, Setting)>),
     /// Puts an intermediate result in this format.
@@ -101,6 +107,16 @@ impl Move {
             Self::HandedOnTo { adder, by, rule, below } => {
                 hand_on(&mut changed.adders[*adder]);
                 Change::Cut(*rule, *below).apply(&mut changed.adders[*by]);
+            }
+            Self::AtResult { adder, subnormals: to, floors, c } => {
+                let adder = &mut changed.adders[*adder];
+                if let Output::Float { subnormals, .. } = &mut adder.output {
+                    *subnormals = *to;
+                }
+                if *floors {
+                    adder.grid.iter_mut().for_each(|rule| rule.exponent_floor = None);
+                }
+                changed.flush.c &= !c;
             }
             Self::Same { one, other, both } => {
                 for at in [*one, *other] {
@@ -152,6 +168,7 @@ impl Change {
                 (adder.grid, adder.below) = (vec![*rule], adder.normalised_below);
                 (adder.normalised_fraction_bits, adder.normalised_below) = (None, Below::Truncate);
             }
+            Self::CutByResult => cut_by_result(adder),
             Self::Set(settings) => settings.iter().for_each(|(parameter, to)| (parameter.set)(adder, *to)),
             Self::Format(format) => {
                 if let Some(changed) = in_format(adder, *format) {
@@ -170,6 +187,19 @@ impl Change {
             Self::SameLimit { wider, cut, floors } => same_limit(adder, *wider, *cut, *floors),
             Self::As(_) => {}
         }
+    }
+}
+
+/// Applies [`Change::CutByResult`], if the normalised sum is cut and the result's format has as many bits.
+fn cut_by_result(adder: &mut Adder) {
+    let Some(bits) = adder.normalised_fraction_bits else { return };
+    let by = adder.normalised_below.as_rounding();
+    if let Output::Float { format, fraction_bits, rounding, .. } = &mut adder.output
+        && bits <= format.fraction_bits()
+    {
+        (*fraction_bits, *rounding) = (bits, by);
+        (adder.normalised_fraction_bits, adder.normalised_exponent_floor) = (None, None);
+        adder.normalised_below = Below::Truncate;
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, ops::RangeInclusive};
 
-use mxprobe_api::{Format, Rounding};
+use mxprobe_api::{Format, Rounding, Subnormals};
 use mxprobe_models::{
     Adder, Below, Choices, Class, Exponent, Flush, GridRule, NanCause, NanRules, Output, PARAMETERS, Parameter,
     Setting, Tried, Turn,
@@ -47,6 +47,7 @@ pub(in crate::identify) fn all(experiments: &Experiments<'_, '_>, hypothesis: &H
             moves.extend(handed_on(hypothesis, at));
         }
         if rounds {
+            moves.extend(at_result(hypothesis, at));
             let others = (0..hypothesis.adders.len()).filter(|grid| *grid != at);
             moves.extend(others.map(|grid| Move::Unified { grid, result: at }));
         }
@@ -87,6 +88,15 @@ fn handed_on(hypothesis: &Hypothesis, adder: usize) -> impl Iterator<Item = Move
     })
 }
 
+/// Returns the changes in which an adder flushes small results instead of a floor of its grid, the reading of c, or both.
+fn at_result(hypothesis: &Hypothesis, adder: usize) -> impl Iterator<Item = Move> {
+    let has_floor = hypothesis.adders[adder].grid.iter().any(|rule| rule.exponent_floor.is_some());
+    let instead = [(true, false), (false, true), (true, true)].into_iter();
+    let instead = instead.filter(move |(floors, c)| (!floors || has_floor) && (!c || hypothesis.flush.c));
+    let changes = |subnormals| instead.clone().map(move |(floors, c)| Move::AtResult { adder, subnormals, floors, c });
+    Subnormals::values().filter(|to| *to != Subnormals::Keep).flat_map(changes).collect::<Vec<_>>().into_iter()
+}
+
 /// Returns every change of one value of one adder.
 pub(in crate::identify) fn of_adder(
     experiments: &Experiments<'_, '_>,
@@ -111,6 +121,9 @@ pub(in crate::identify) fn of_adder(
     if let (Some(bits), true) = (adder.normalised_fraction_bits, adder.grid.is_empty()) {
         let rules = (-1..=4).flat_map(|more| plain_rules(bits.cast_signed() + more));
         changes.extend(rules.map(Change::CutSooner));
+    }
+    if adder.normalised_fraction_bits.is_some() {
+        changes.push(Change::CutByResult);
     }
     if experiments.subject.id().block_scale().is_some() {
         of_turn(experiments, adder, |turn| turn == Turn::Scales, &mut changes);

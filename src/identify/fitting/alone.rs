@@ -10,7 +10,7 @@ use crate::{
         candidates::{
             hypothesis::{EACH_PRODUCT, Hypothesis, ON_THE_WAY, float, on_fixed_grids},
             nan,
-            scored::{Scored, differing, explained_of, spread, without},
+            scored::{Scored, differing, explained, explained_of, spread, without},
         },
         dots::experiments::{Experiments, Limit},
         tree::{expression::Expression, skeleton::Role},
@@ -27,6 +27,9 @@ const BROKEN: usize = 3;
 /// at a time.
 const BATCH: usize = 512;
 const AT_ONCE: usize = 16;
+
+/// The most dots left unexplained once c passes another adder, as one in so many, for values to be changed then.
+const FAR: usize = 5;
 
 /// How many more dots one adder for products and c must explain than one for either, as one in so many.
 const CLEARLY: usize = 8;
@@ -101,6 +104,34 @@ pub(in crate::identify) fn rounded_alone(
     let found = climb(experiments, start, 0, domain);
     experiments.back_to(stage);
     Some(found)
+}
+
+/// Returns the candidate in which c passes alone through an adder of other additions, after further changes, if that
+/// explains every dot. A flush rule for c, and other roundings of the adder that gives d, can imitate that in part.
+pub(in crate::identify) fn c_by_another_adder(
+    experiments: &mut Experiments<'_, '_>,
+    now: &Scored,
+    domain: &Domain,
+) -> Option<Scored> {
+    let tree = &now.hypothesis.skeleton.expression;
+    let is_c = |leaf: &Expression| matches!(leaf, Expression::C);
+    if experiments.subject.id().is_integer() || tree.has_alone(&is_c) {
+        return None;
+    }
+    let of = domain.dots.len();
+    let inner = |at: &usize| {
+        now.hypothesis.skeleton.roles[*at] != Role::Root && now.hypothesis.adders[*at].float_format().is_some()
+    };
+    for own in (0..now.hypothesis.adders.len()).filter(inner) {
+        let mut hypothesis = now.hypothesis.in_tree(tree.each_alone(own, &is_c));
+        hypothesis.flush.c = false;
+        let Some(explained) = explained(experiments, &hypothesis, &domain.dots, of / FAR) else { continue };
+        let found = climb(experiments, Scored { hypothesis, explained }, 0, domain);
+        if found.explained == of {
+            return Some(found);
+        }
+    }
+    None
 }
 
 /// Returns those of the dots, each with the result that a candidate gives, that may tell of a further rounding: the sign of

@@ -3,7 +3,7 @@
 use mxprobe_models::{Flush, Output};
 
 use super::{
-    alone::rounded_alone,
+    alone::{c_by_another_adder, rounded_alone},
     climb::{Domain, TRIED_RIGHT, TRIED_WRONG, climb, climb_together, on_plain_grids},
     gathered::gathered,
     search::{FIRST, SECOND, TELLING, fraction_bits, sweep_class},
@@ -256,8 +256,9 @@ fn by_level(hypothesis: &Hypothesis) -> Vec<Vec<usize>> {
 /// Per cent of the dots that a candidate has to explain before its tree is changed.
 const NEARLY: usize = 80;
 
-/// Returns the candidate with fewer levels of unrounded sums, with an adder of its own for single products, or with an
-/// unrounded sum of what meets c, if that explains every dot; otherwise the candidate itself, because a further adder always explains some.
+/// Returns the candidate with fewer levels of unrounded sums, with c through another adder, with an adder of its own for
+/// single products, or with an unrounded sum of what meets c, if that explains every dot; otherwise the candidate itself,
+/// because a further adder always explains some.
 fn reshaped(experiments: &mut Experiments<'_, '_>, now: Scored, domain: &Domain) -> Scored {
     let of = domain.dots.len();
     for hypothesis in flattened(&now.hypothesis) {
@@ -268,6 +269,7 @@ fn reshaped(experiments: &mut Experiments<'_, '_>, now: Scored, domain: &Domain)
             }
         }
     }
-    let found = wrapped(experiments, &now, domain).filter(|found| found.explained == of);
+    let found = c_by_another_adder(experiments, &now, domain);
+    let found = found.or_else(|| wrapped(experiments, &now, domain).filter(|found| found.explained == of));
     found.or_else(|| gathered(experiments, &now, domain)).unwrap_or(now)
 }
