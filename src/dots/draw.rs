@@ -1,6 +1,6 @@
 //! An endless sequence of structured dots, in which the classes take turns.
 
-use mxprobe_api::{Decoded, FloatEncoding, Format, OperationId, Overflow, Rounding, Subnormals};
+use mxprobe_api::{Decoded, FloatEncoding, Format, OperationId};
 
 use super::{CLASSES, Dot, Maker, Random};
 
@@ -131,8 +131,7 @@ fn subnormal(random: &mut Random, format: Format) -> u64 {
 fn scaled(format: Format, bits: u64, by: i32) -> u64 {
     let Decoded::Finite { negative, significand, exponent } = format.decode(bits) else { return bits };
     let lowest = exponent - format.fraction_bits().cast_signed() + by;
-    let (rounding, overflow) = (Rounding::TowardZero, Overflow::Saturate);
-    format.encode(negative, u128::from(significand), lowest, rounding, overflow, Subnormals::Keep).bits
+    format.truncated(negative, significand, lowest)
 }
 
 #[cfg(test)]

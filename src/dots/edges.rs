@@ -1,13 +1,15 @@
 //! Dots that mix the extremes of formats: zeros of both signs, the smallest subnormals and the largest values, in every
 //! product, in c, and block by block.
 
-use mxprobe_api::{FloatEncoding, Format, OperationId, Overflow, Rounding, Subnormals};
+use mxprobe_api::{FloatEncoding, Format, OperationId};
 
 use super::{Dot, Random};
 
 /// An endless sequence of dots, the same for the same seed; empty if a format holds integers.
 pub(crate) struct Edges<'a> {
     id: &'a OperationId,
+    a: Side,
+    b: Side,
     random: Random,
     /// The groups of products that a unit adds first: some dots fill only one group.
     groups: Vec<Vec<usize>>,
@@ -33,9 +35,36 @@ enum Fill {
     About(i32),
 }
 
+/// What dots hold of a format, worked out once.
+struct Side {
+    format: Format,
+    /// The exponents of the smallest subnormal and of the largest value.
+    exponents: (i32, i32),
+    smallest: u64,
+    smallest_normal: u64,
+    one: u64,
+    largest: u64,
+    sign: u64,
+}
+
+impl Side {
+    fn of(format: Format) -> Self {
+        let one_of = |what: fn(FloatEncoding) -> u64| format.as_float().map_or(0, what);
+        Self {
+            format,
+            exponents: format.as_float().map_or((0, 0), FloatEncoding::exponents),
+            smallest: one_of(|float| 1 << float.unread_bits),
+            smallest_normal: one_of(|float| 1 << (float.fraction_bits + float.unread_bits)),
+            one: format.one(),
+            largest: format.largest(false),
+            sign: sign(format),
+        }
+    }
+}
+
 impl<'a> Edges<'a> {
     pub(crate) fn new(id: &'a OperationId, seed: u64) -> Self {
-        Self { id, random: Random(seed), groups: Vec::new() }
+        Self { id, a: Side::of(id.a), b: Side::of(id.b), random: Random(seed), groups: Vec::new() }
     }
 
     /// Adds groups of products, one of which is sometimes filled alone.
@@ -67,37 +96,32 @@ impl<'a> Edges<'a> {
     }
 
     fn fill(&mut self, dot: &mut Dot, at: usize, fill: Fill) {
-        let (a, b) = (self.id.a, self.id.b);
+        let (a, b) = (&self.a, &self.b);
         let random = &mut self.random;
-        let one_of = |format: Format, what: fn(FloatEncoding) -> u64| format.as_float().map_or(0, what);
-        let smallest = |float: FloatEncoding| 1 << float.unread_bits;
-        let normal = |float: FloatEncoding| 1 << (float.fraction_bits + float.unread_bits);
         let (of_a, of_b) = match fill {
             Fill::Zero => (0, 0),
-            Fill::SignedZero => (0, if random.flip() { b.one() } else { 0 }),
+            Fill::SignedZero => (0, if random.flip() { b.one } else { 0 }),
             Fill::Smallest => match random.below(3) {
-                0 => (one_of(a, smallest), b.one()),
-                1 => (a.one(), one_of(b, smallest)),
-                _ => (one_of(a, smallest), one_of(b, smallest)),
+                0 => (a.smallest, b.one),
+                1 => (a.one, b.smallest),
+                _ => (a.smallest, b.smallest),
             },
-            Fill::Subnormal if random.flip() => (subnormal(random, a), long(random, b)),
-            Fill::Subnormal => (long(random, a), subnormal(random, b)),
-            Fill::SmallestNormal if random.flip() => (one_of(a, normal), b.one()),
-            Fill::SmallestNormal => (one_of(a, normal), one_of(b, normal)),
-            Fill::Largest => (a.largest(false), b.largest(false)),
+            Fill::Subnormal if random.flip() => (subnormal(random, a.format), long(random, b.format)),
+            Fill::Subnormal => (long(random, a.format), subnormal(random, b.format)),
+            Fill::SmallestNormal if random.flip() => (a.smallest_normal, b.one),
+            Fill::SmallestNormal => (a.smallest_normal, b.smallest_normal),
+            Fill::Largest => (a.largest, b.largest),
             Fill::Ones(exponent) | Fill::About(exponent) => {
-                let range = |format: Format| format.as_float().map_or((0, 0), FloatEncoding::exponents);
-                let (b_low, b_high) = range(b);
-                let (a_low, a_high) = range(a);
+                let ((a_low, a_high), (b_low, b_high)) = (a.exponents, b.exponents);
                 let of_b = (exponent / 2 + random.between(-2, 2)).clamp(b_low, b_high);
                 let of_a = (exponent - of_b).clamp(a_low, a_high);
                 let of_b = (exponent - of_a).clamp(b_low, b_high);
                 let ones = matches!(fill, Fill::Ones(_));
-                (value(random, a, of_a, ones), value(random, b, of_b, ones))
+                (value(random, a.format, of_a, ones), value(random, b.format, of_b, ones))
             }
         };
-        dot.a[at] = signed(random, a, of_a);
-        dot.b[at] = signed(random, b, of_b);
+        dot.a[at] = if random.flip() { of_a ^ a.sign } else { of_a };
+        dot.b[at] = if random.flip() { of_b ^ b.sign } else { of_b };
     }
 
     /// Picks the content of a dot's products, near the exponent `about`.
@@ -215,9 +239,7 @@ fn value(random: &mut Random, format: Format, exponent: i32, ones: bool) -> u64 
         1 => all,
         _ => random.bits() & all,
     };
-    let (rounding, overflow) = (Rounding::TowardZero, Overflow::Saturate);
-    let significand = u128::from(1 << bits | fraction);
-    format.encode(false, significand, exponent - bits.cast_signed(), rounding, overflow, Subnormals::Keep).bits
+    format.truncated(false, 1 << bits | fraction, exponent - bits.cast_signed())
 }
 
 /// The smallest subnormal, or any.

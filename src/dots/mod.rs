@@ -11,6 +11,6 @@ mod sparse;
 pub use draw::{Draw, draw, seed_of};
 pub(crate) use edges::{Edges, signed};
 pub use mxprobe_dots::{CLASSES, Dot, Maker, Random, pack, pack_from};
-pub(crate) use simplest::encoded;
+
 pub use simplest::{cost, simplest};
 pub(crate) use sparse::Sparse;

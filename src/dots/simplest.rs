@@ -203,10 +203,10 @@ fn simpler(format: Format, bits: u64) -> Vec<u64> {
         Decoded::Finite { negative, significand, exponent } if format.is_integer() => {
             let _ = exponent;
             for magnitude in [1, significand / 2, significand.saturating_sub(1), significand & (significand - 1)] {
-                found.push(encoded(format, negative, magnitude, 0));
-                found.push(encoded(format, false, magnitude, 0));
+                found.push(format.truncated(negative, magnitude, 0));
+                found.push(format.truncated(false, magnitude, 0));
             }
-            found.push(encoded(format, false, significand, 0));
+            found.push(format.truncated(false, significand, 0));
         }
         Decoded::Finite { negative, significand, exponent } => {
             let lowest = exponent - format.fraction_bits().cast_signed();
@@ -216,26 +216,20 @@ fn simpler(format: Format, bits: u64) -> Vec<u64> {
                 let drop = length - kept;
                 if kept > 0 && drop > 0 {
                     let cut = significand >> drop;
-                    found.push(encoded(format, negative, cut, lowest + drop));
-                    found.push(encoded(format, negative, cut + 1, lowest + drop));
+                    found.push(format.truncated(negative, cut, lowest + drop));
+                    found.push(format.truncated(negative, cut + 1, lowest + drop));
                 }
             }
             let leading = lowest + length - 1;
             for to in [0, leading / 2, leading - leading.signum()] {
-                found.push(encoded(format, negative, significand, lowest + to - leading));
+                found.push(format.truncated(negative, significand, lowest + to - leading));
             }
-            found.push(encoded(format, negative, 1, 0));
-            found.push(encoded(format, false, significand, lowest));
+            found.push(format.truncated(negative, 1, 0));
+            found.push(format.truncated(false, significand, lowest));
         }
     }
     found.retain(|other| *other != bits);
     found
-}
-
-/// Encodes ±magnitude·2^lowest, rounded toward zero and saturated.
-pub(crate) fn encoded(format: Format, negative: bool, magnitude: u64, lowest: i32) -> u64 {
-    let (rounding, overflow) = (Rounding::TowardZero, Overflow::Saturate);
-    format.encode(negative, u128::from(magnitude), lowest, rounding, overflow, Subnormals::Keep).bits
 }
 
 /// The value times 2^by, if that is exact.
@@ -251,7 +245,7 @@ fn shifted(format: Format, bits: u64, by: i32) -> Option<u64> {
 fn negated(format: Format, bits: u64) -> Option<u64> {
     let Decoded::Finite { negative, significand, exponent } = format.decode(bits) else { return Some(bits) };
     let lowest = exponent - format.fraction_bits().cast_signed();
-    let other = encoded(format, !negative, significand, lowest);
+    let other = format.truncated(!negative, significand, lowest);
     (matches!(format.decode(other), Decoded::Finite { negative: turned, .. } if turned != negative)).then_some(other)
 }
 

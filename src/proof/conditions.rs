@@ -1,6 +1,6 @@
 //! Conditions on the inputs of a question: finite operands, ranges of exponents.
 
-use mxprobe_api::{Decoded, Format, OperationId, Overflow, Rounding, Specials, Subnormals};
+use mxprobe_api::{Decoded, Format, OperationId, Specials};
 
 use super::{integer::Integer, logic::Logic, number::Number, words::Words as _};
 use crate::dots::Dot;
@@ -173,8 +173,7 @@ fn moved(format: Format, range: Exponents, bits: u64) -> u64 {
     };
     let to = low + (from - low).rem_euclid(high - low + 1);
     let lsb = to - significand.ilog2().cast_signed();
-    let (rounding, overflow) = (Rounding::TowardZero, Overflow::Saturate);
-    format.encode(negative, u128::from(significand), lsb, rounding, overflow, Subnormals::Keep).bits
+    format.truncated(negative, significand, lsb)
 }
 
 /// Narrows the bounds on a number's exponent to a range, so that circuits built on it are only as wide as needed. The

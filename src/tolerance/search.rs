@@ -1,6 +1,6 @@
 //! A search for the worst input: how close an error comes to its bound.
 
-use mxprobe_api::{Elements, FloatEncoding, Format, GemmOperands, Overflow, Random, Rounding, Subnormals};
+use mxprobe_api::{Elements, FloatEncoding, Format, GemmOperands, Random};
 use mxprobe_models::Dot;
 
 use super::{Order, Tolerance, interval::Interval, terms::Terms};
@@ -211,10 +211,7 @@ fn value(format: Format, exponent: i32, fraction: usize, negative: bool, random:
         3 => ones << 1 & ones,
         _ => random.bits() & ones,
     };
-    let significand = u128::from(fraction | 1 << bits);
-    let lsb = exponent - bits.cast_signed();
-    let (rounding, overflow) = (Rounding::TowardZero, Overflow::Saturate);
-    format.encode(negative, significand, lsb, rounding, overflow, Subnormals::Keep).bits
+    format.truncated(negative, fraction | 1 << bits, exponent - bits.cast_signed())
 }
 
 /// Returns a neighbour of a value, or twice or half of it; the sign is kept and the result is finite.

@@ -4,7 +4,7 @@
 use std::{collections::BTreeSet, ops::Range};
 
 use mxprobe::tolerance::{Interval, Order, Tolerance};
-use mxprobe_api::{Elements, Format, OperationId, Overflow, Random, Rounding, Subnormals};
+use mxprobe_api::{Elements, Format, OperationId, Random};
 
 use super::{
     draws::Product,
@@ -20,9 +20,7 @@ fn value(format: Format, exponent: i32, fraction: usize, random: &mut Random, ne
     let bits = format.fraction_bits();
     let ones = (1u64 << bits) - 1;
     let fraction = [0, ones, 1 & ones, random.bits() & ones][fraction];
-    let lsb = exponent - bits.cast_signed();
-    let (rounding, overflow) = (Rounding::TowardZero, Overflow::Saturate);
-    format.encode(negative, (fraction | 1 << bits).into(), lsb, rounding, overflow, Subnormals::Keep).bits
+    format.truncated(negative, fraction | 1 << bits, exponent - bits.cast_signed())
 }
 
 fn exponents(format: Format) -> Range<i32> {

@@ -36,8 +36,11 @@ impl Elements {
     /// ```
     #[must_use]
     pub fn from_slices<'a>(format: Format, slices: impl IntoIterator<Item = &'a [u64]>) -> Self {
-        let mut elements = Self { format, bytes: Vec::new() };
-        slices.into_iter().for_each(|bits| elements.extend_from_slice(bits));
+        let mut slices = slices.into_iter().peekable();
+        // Often all of them are of one length.
+        let count = slices.peek().map_or(0, |first| first.len()) * slices.size_hint().0;
+        let mut elements = Self { format, bytes: Vec::with_capacity(count * format.storage_bytes()) };
+        slices.for_each(|bits| elements.extend_from_slice(bits));
         elements
     }
 

@@ -4,7 +4,7 @@ use mxprobe_api::Format;
 
 use crate::{
     dot::Dot,
-    maker::{Fraction, Maker, encode, sign_of},
+    maker::{Fraction, Maker, sign_of},
 };
 
 /// The classes of inputs: the name that a violation carries, and a description of the dots. Each adapts to the formats;
@@ -123,9 +123,9 @@ fn c_cancelling(maker: &mut Maker<'_>, index: usize) -> Option<Dot> {
     let [a, b, ..] = maker.ranges()?;
     let of_b = (top / 2).clamp(b.low, b.high);
     let of_a = (top - of_b).clamp(a.low, a.high);
-    dot.a[large] = encode(id.a, negative, 1, of_a);
-    dot.b[large] = encode(id.b, false, 1, of_b);
-    dot.c = encode(id.c, !negative, 1, of_a + of_b);
+    dot.a[large] = id.a.truncated(negative, 1, of_a);
+    dot.b[large] = id.b.truncated(false, 1, of_b);
+    dot.c = id.c.truncated(!negative, 1, of_a + of_b);
     Some(dot)
 }
 

@@ -1,6 +1,6 @@
 //! Values, products and dots near a requested exponent, within the range of the formats.
 
-use mxprobe_api::{FloatEncoding, Format, OperationId, Overflow, Rounding, Subnormals};
+use mxprobe_api::{FloatEncoding, Format, OperationId};
 
 use crate::{Random, dot::Dot};
 
@@ -67,10 +67,10 @@ impl<'a> Maker<'a> {
         if let Some((a, b)) = &mut dot.scales {
             for bits in a.iter_mut().chain(b) {
                 let exponent = self.random.between(-spread, spread);
-                let significand = 8 + u128::from(self.random.bits() & 7);
+                let significand = 8 + (self.random.bits() & 7);
                 // A power of two for odd spreads, since some scale formats hold only those.
                 let significand = if spread % 2 == 0 { significand } else { 8 };
-                *bits = encode(scale.format, false, significand, exponent - 3);
+                *bits = scale.format.truncated(false, significand, exponent - 3);
             }
         }
         dot
@@ -83,8 +83,8 @@ impl<'a> Maker<'a> {
         let high = scale.format.as_float().map_or(0, FloatEncoding::max_exponent).min(depth.max(8) / 2);
         for (block, (of_a, of_b)) in a.iter_mut().zip(b).enumerate() {
             let down = if block == at / scale.block { 0 } else { depth };
-            *of_a = encode(scale.format, false, 1, high - down / 2);
-            *of_b = encode(scale.format, false, 1, high - (down - down / 2));
+            *of_a = scale.format.truncated(false, 1, high - down / 2);
+            *of_b = scale.format.truncated(false, 1, high - (down - down / 2));
         }
     }
 
@@ -105,7 +105,7 @@ impl<'a> Maker<'a> {
             Fraction::Random => self.random.bits() & ones,
         };
         let exponent = exponent.clamp(Range::of(float).low, float.max_exponent());
-        let bits = encode(format, negative, u128::from(ones + 1 + (field & ones)), exponent - width.cast_signed());
+        let bits = format.truncated(negative, ones + 1 + (field & ones), exponent - width.cast_signed());
         // Register bits that are not read.
         let unread = (1u64 << float.unread_bits) - 1;
         if self.random.flip() { bits | self.random.bits() & unread } else { bits }
@@ -139,11 +139,6 @@ impl<'a> Maker<'a> {
         let deepest = (top - span.low).clamp(0, 72).unsigned_abs() as usize;
         i32::try_from(index % (deepest + 1)).unwrap_or(0)
     }
-}
-
-pub(crate) fn encode(format: Format, negative: bool, magnitude: u128, lsb_exponent: i32) -> u64 {
-    let (rounding, overflow) = (Rounding::TowardZero, Overflow::Saturate);
-    format.encode(negative, magnitude, lsb_exponent, rounding, overflow, Subnormals::Keep).bits
 }
 
 pub(crate) fn sign_of(format: Format) -> u64 {

@@ -4,7 +4,7 @@ use mxprobe_api::{Encoding, FloatEncoding, Format};
 
 use super::hypothesis::Hypothesis;
 use crate::{
-    dots::{Dot, Random, encoded, seed_of, signed},
+    dots::{Dot, Random, seed_of, signed},
     identify::tree::expression::Node,
     probes::{Leaf, Number, Subject},
 };
@@ -123,7 +123,7 @@ pub(in crate::identify) fn scaled(subject: &Subject<'_>, seed: u64) -> Vec<Dot> 
             (dot.a[at], dot.b[at]) = (id.a.one() | sign, id.b.one());
             let of_a = (exponent / 2 + random.between(-2, 2)).clamp(low.max(exponent - high), high.min(exponent - low));
             if let Some((scales_a, scales_b)) = &mut dot.scales {
-                let power = |exponent: i32| encoded(scale.format, false, 1, exponent);
+                let power = |exponent: i32| scale.format.truncated(false, 1, exponent);
                 (scales_a[at / scale.block], scales_b[at / scale.block]) = (power(of_a), power(exponent - of_a));
             }
             let mut beside = dot.clone();
@@ -277,7 +277,7 @@ pub(in crate::identify) fn carrying_at(
             1 => ones & !(ones >> random.below(3)),
             _ => random.bits() & ones,
         };
-        encoded(format, negative, 1 << bits | fraction, exponent - bits.cast_signed())
+        format.truncated(negative, 1 << bits | fraction, exponent - bits.cast_signed())
     };
     let mut rest: Vec<&Vec<Leaf>> = parts.iter().filter(|part| !part.is_empty()).collect();
     if rest.len() < 2 {
@@ -309,11 +309,11 @@ pub(in crate::identify) fn carrying_at(
     let (significand, exponent) = if random.below(3) == 0 { (1, half) } else { ((1 << deep) + 1, half - deep) };
     let negative = random.flip();
     if part.contains(&Leaf::C) {
-        dot.c = encoded(id.c, negative, significand, exponent);
+        dot.c = id.c.truncated(negative, significand, exponent);
     } else if let Leaf::Product(k) = part[random.below(part.len())] {
         let of_b = half / 2 + random.between(-2, 2);
-        dot.a[k] = encoded(id.a, negative, significand, exponent - of_b);
-        dot.b[k] = encoded(id.b, false, 1, of_b);
+        dot.a[k] = id.a.truncated(negative, significand, exponent - of_b);
+        dot.b[k] = id.b.truncated(false, 1, of_b);
     }
     dot
 }

@@ -15,7 +15,7 @@ use super::{
     tried::{State, Tried},
 };
 use crate::{
-    dots::{Dot, Random, Sparse, draw, encoded, seed_of},
+    dots::{Dot, Random, Sparse, draw, seed_of},
     identify::{
         candidates::{
             directed::carrying_at,
@@ -375,11 +375,11 @@ impl Aim {
             let exponent = top - below - if at == 0 { 0 } else { random.between(-2, 2) };
             let significand = [1, 1, 1, 3][random.below(4)];
             match leaf {
-                Leaf::C => dot.c = encoded(id.c, random.flip(), significand, exponent),
+                Leaf::C => dot.c = id.c.truncated(random.flip(), significand, exponent),
                 Leaf::Product(k) => {
                     let of_b = exponent / 2 + random.between(-2, 2);
-                    dot.a[k] = encoded(id.a, random.flip(), significand, exponent - of_b);
-                    dot.b[k] = encoded(id.b, false, 1, of_b);
+                    dot.a[k] = id.a.truncated(random.flip(), significand, exponent - of_b);
+                    dot.b[k] = id.b.truncated(false, 1, of_b);
                 }
             }
         }
@@ -411,10 +411,10 @@ impl Aim {
         let mut dot = subject.zeros();
         let put =
             |dot: &mut Dot, random: &mut Random, leaf: Leaf, negative: bool, (a, b): (u64, u64), at: i32| match leaf {
-                Leaf::C => dot.c = encoded(id.c, negative, a * b, at),
+                Leaf::C => dot.c = id.c.truncated(negative, a * b, at),
                 Leaf::Product(k) => {
                     let at_b = at / 2 + random.between(-2, 2);
-                    (dot.a[k], dot.b[k]) = (encoded(id.a, negative, a, at - at_b), encoded(id.b, false, b, at_b));
+                    (dot.a[k], dot.b[k]) = (id.a.truncated(negative, a, at - at_b), id.b.truncated(false, b, at_b));
                 }
             };
         put(&mut dot, random, large, negative, (of_a, of_b), top - 4);
@@ -462,8 +462,8 @@ impl Aim {
         let mut dot = subject.zeros();
         let put = |dot: &mut Dot, random: &mut Random, at: usize, (of_a, of_b): (u64, u64), exponent: i32| {
             let exponent_b = exponent / 2 + random.between(-2, 2);
-            dot.a[at] = encoded(id.a, random.flip(), of_a, exponent - exponent_b);
-            dot.b[at] = encoded(id.b, false, of_b, exponent_b);
+            dot.a[at] = id.a.truncated(random.flip(), of_a, exponent - exponent_b);
+            dot.b[at] = id.b.truncated(false, of_b, exponent_b);
         };
         if random.below(4) == 0
             && let Some((factors, below)) = half_and_a_bit(id.a, id.b, self.fraction_bits, random)
@@ -479,7 +479,7 @@ impl Aim {
             match next(random).filter(|_| !beside_c || random.flip()) {
                 Some(deep) => put(&mut dot, random, deep, (small, 1), below - 2),
                 None if !beside_c => return None,
-                None => dot.c = encoded(id.c, random.flip(), small, below - 2),
+                None => dot.c = id.c.truncated(random.flip(), small, below - 2),
             }
             return Some(dot);
         }
@@ -490,7 +490,7 @@ impl Aim {
             put(&mut dot, random, deep, (1, 1), top);
             put(&mut dot, random, second, (halves, 1), half + 1 - lower);
             if beside_c {
-                dot.c = encoded(id.c, random.flip(), small, below - 2);
+                dot.c = id.c.truncated(random.flip(), small, below - 2);
             } else {
                 let third = next(random)?;
                 put(&mut dot, random, third, (small, 1), below - 2);
@@ -499,10 +499,10 @@ impl Aim {
         }
         if id.c.fraction_bits() > self.fraction_bits {
             let significand = 2 << self.fraction_bits | random.bits() & ((2 << self.fraction_bits) - 1) | 1;
-            dot.c = encoded(id.c, random.flip(), significand, half);
+            dot.c = id.c.truncated(random.flip(), significand, half);
         } else {
             let second = next(random)?;
-            dot.c = encoded(id.c, random.flip(), 1, top);
+            dot.c = id.c.truncated(random.flip(), 1, top);
             put(&mut dot, random, second, (halves, 1), half + 1 - lower);
         }
         put(&mut dot, random, deep, (small, 1), below - 2);
@@ -603,7 +603,7 @@ fn subnormal(random: &mut Random, format: Format) -> (u64, i32) {
     let bits = format.fraction_bits();
     let significand = (random.bits() & ((1 << bits) - 1)) >> random.below(bits.max(1) as usize) | 1;
     let lowest = least - bits.cast_signed();
-    (encoded(format, random.flip(), significand, lowest), lowest + significand.ilog2().cast_signed())
+    (format.truncated(random.flip(), significand, lowest), lowest + significand.ilog2().cast_signed())
 }
 
 /// Draws a value with this exponent and with few or many significand bits, rounded toward zero and saturated.
@@ -618,7 +618,7 @@ fn value(random: &mut Random, format: Format, exponent: i32) -> u64 {
         3 => ones & !(ones >> (1 + random.below(2))),
         _ => random.bits() & ones,
     };
-    encoded(format, random.flip(), 1 << bits | fraction, exponent - bits.cast_signed())
+    format.truncated(random.flip(), 1 << bits | fraction, exponent - bits.cast_signed())
 }
 
 /// Returns the exponents about which something is decided, as far as products reach: the middle, the ends of the

@@ -1,7 +1,7 @@
 //! Dots that show one addition of a tree: their terms lie in different arguments of it, and no other addition joins any
 //! of them.
 
-use mxprobe_api::{FloatEncoding, Format, Overflow, Rounding, Subnormals};
+use mxprobe_api::{FloatEncoding, Format};
 
 use super::expression::Expression;
 use crate::{
@@ -137,9 +137,7 @@ fn value(format: Format, exponent: i32, negative: bool, long: bool, random: &mut
         1 => 1,
         _ => random.bits() & all,
     };
-    let (rounding, overflow) = (Rounding::TowardZero, Overflow::Saturate);
-    let significand = u128::from(1 << bits | fraction);
-    format.encode(negative, significand, exponent - bits.cast_signed(), rounding, overflow, Subnormals::Keep).bits
+    format.truncated(negative, 1 << bits | fraction, exponent - bits.cast_signed())
 }
 
 /// Makes a dot of a single term.

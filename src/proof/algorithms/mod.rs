@@ -8,7 +8,7 @@ mod program;
 use std::{convert::Infallible, time::Instant};
 
 use dashu_int::UBig;
-use mxprobe_api::{Error, Format, OperationId, Overflow, Rounding, Subnormals};
+use mxprobe_api::{Error, Format, OperationId};
 use mxprobe_models::Model;
 
 pub use compute::{ERROR_LSB, Machine, Outcome};
@@ -265,8 +265,7 @@ impl<'a> Question<'a> {
             let significand = 1 << kept | random.bits() & ((1 << kept) - 1);
             let lsb = random.between(low, high) - i32::try_from(kept).unwrap_or(0);
             let negative = random.flip();
-            let (rounding, overflow) = (Rounding::TowardZero, Overflow::Saturate);
-            format.encode(negative, u128::from(significand), lsb, rounding, overflow, Subnormals::Keep).bits
+            format.truncated(negative, significand, lsb)
         };
         let mut dot = Dot::zeros(&self.of_dots);
         for at in 0..terms {

@@ -237,6 +237,24 @@ impl FloatEncoding {
         Encoded { bits, inexact, overflow: false, underflow }
     }
 
+    /// As [`Format::truncated`](super::Format::truncated).
+    #[inline]
+    pub(super) fn truncated(self, negative: bool, significand: u64, lsb_exponent: i32) -> u64 {
+        let keeps_sign = self.specials != Specials::NegativeZeroNan;
+        let Some(top) = significand.checked_ilog2() else { return self.with_sign(negative && keeps_sign, 0) };
+        let leading = lsb_exponent + top.cast_signed();
+        if leading > self.max_exponent() {
+            return self.with_sign(negative, self.largest());
+        }
+        let min_exponent = self.min_exponent();
+        let up = lsb_exponent - (leading.max(min_exponent) - self.fraction_bits.cast_signed());
+        let kept = if up >= 0 { significand << up } else { significand.checked_shr(up.unsigned_abs()).unwrap_or(0) };
+        // The leading one of a normal number is not stored.
+        let biased = if leading < min_exponent { 0 } else { u64::from((leading + self.bias).unsigned_abs()) };
+        let field = (biased << self.fraction_bits) + (kept & ((1 << self.fraction_bits) - 1));
+        self.with_sign(negative && (keeps_sign || field != 0), field.min(self.largest()))
+    }
+
     /// The code of a quiet NaN without payload, not including the unread bits.
     pub(super) fn nan_field(self) -> Option<u64> {
         let ones = (1 << (self.exponent_bits + self.fraction_bits)) - 1;

@@ -181,7 +181,7 @@ impl Format {
     /// The bits of 1.
     #[must_use]
     pub fn one(self) -> u64 {
-        self.encode(false, 1, 0, Rounding::NearestEven, Overflow::Saturate, Subnormals::Keep).bits
+        self.truncated(false, 1, 0)
     }
 
     /// Formats bits as full-width lower-case hexadecimal: `0x3f800000`, `0x9` for e2m1.
@@ -258,6 +258,20 @@ impl Format {
             Encoding::Float(float) => float.encode(negative, magnitude, lsb_exponent, rounding, overflow, subnormals),
             Encoding::Integer { bits, signed } => {
                 encode_integer(bits, signed, negative, magnitude, lsb_exponent, rounding)
+            }
+        }
+    }
+
+    /// Rounds `±significand · 2^lsb_exponent` into the format toward zero, saturated and with subnormals: the bits that
+    /// [`encode`](Self::encode) gives with [`Rounding::TowardZero`], [`Overflow::Saturate`] and [`Subnormals::Keep`].
+    #[must_use]
+    #[inline]
+    pub fn truncated(self, negative: bool, significand: u64, lsb_exponent: i32) -> u64 {
+        match self.encoding {
+            Encoding::Float(float) => float.truncated(negative, significand, lsb_exponent),
+            Encoding::Integer { bits, signed } => {
+                let magnitude = u128::from(significand);
+                encode_integer(bits, signed, negative, magnitude, lsb_exponent, Rounding::TowardZero).bits
             }
         }
     }

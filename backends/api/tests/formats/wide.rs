@@ -1,6 +1,6 @@
 //! f64, f32, tf32, f16 and bf16 against `rustc_apfloat`, `half`, the language's own conversions and the naive formulas.
 
-use mxprobe_api::{Decoded, Encoded, Format, Overflow, Random, Rounding, Subnormals};
+use mxprobe_api::{Decoded, Encoded, FloatEncoding, Format, Overflow, Random, Rounding, Subnormals};
 use rustc_apfloat::{Float, FloatConvert, Round, Status, ieee};
 
 use super::naive::{OVERFLOWS, ROUNDINGS, SUBNORMALS, WIDE, exact, power_of_two};
@@ -390,6 +390,25 @@ fn overflow_begins_half_a_unit_above_the_largest_value() {
             assert_eq!((saturated.bits, saturated.overflow), (largest | sign, true), "{format}");
             let nan = encode(tie + 1, lsb, Rounding::NearestEven, Overflow::Nan);
             assert_eq!(nan.bits, format.nan().expect("IEEE") | sign, "{format}");
+        }
+    }
+}
+
+#[test]
+fn truncation_is_encoding_toward_zero() {
+    let mut random = Random(5);
+    for format in Format::ALL {
+        let (low, high) = format.as_float().map_or((-8, 40), FloatEncoding::exponents);
+        for _ in 0..20_000 {
+            let significand = random.bits() >> random.below(65).min(63) << random.below(3);
+            let significand = if random.below(50) == 0 { 0 } else { significand };
+            let leading = random.between(low - 4, high + 4);
+            let lsb = leading - significand.checked_ilog2().unwrap_or(0).cast_signed();
+            let negative = random.flip();
+            let (rounding, overflow) = (Rounding::TowardZero, Overflow::Saturate);
+            let encoded = format.encode(negative, significand.into(), lsb, rounding, overflow, Subnormals::Keep);
+            let truncated = format.truncated(negative, significand, lsb);
+            assert_eq!(truncated, encoded.bits, "{format} {negative} {significand:#x} · 2^{lsb}");
         }
     }
 }
