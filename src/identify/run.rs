@@ -195,10 +195,10 @@ impl Search<'_, '_> {
         if let Some(outcome) = self.each_shape(&alone, false, &mut come, &mut tried)? {
             return Ok(self.finished(outcome));
         }
-        if let Some(outcome) = self.refine_what_was_cut_short(&mut tried)? {
+        if let Some(outcome) = self.gather_what_is_near(&mut tried)? {
             return Ok(self.finished(outcome));
         }
-        if let Some(outcome) = self.gather_what_is_near(&mut tried)? {
+        if let Some(outcome) = self.refine_what_was_cut_short(&mut tried)? {
             return Ok(self.finished(outcome));
         }
         if let Some(outcome) = self.regroup_what_is_near(&mut tried)? {

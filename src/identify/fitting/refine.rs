@@ -1,6 +1,7 @@
 //! The refinement of candidates: values, additions and trees changed until every dot is explained.
 
-use mxprobe_models::{Flush, Output};
+use mxprobe_api::Subnormals;
+use mxprobe_models::{Flush, Output, ZeroSign};
 
 use super::{
     alone::{c_by_another_adder, rounded_alone},
@@ -14,7 +15,10 @@ use crate::identify::{
         flattened::flattened,
         hypothesis::{EACH_PRODUCT, Hypothesis, ON_THE_WAY},
         moves::hand_on,
-        scored::{Scored, explained, half_of_each, keep_better, spread, unexplained, unexplained_of, without},
+        scored::{
+            Scored, explained, half_of_each, keep_better, misses_zeros_alone, spread, unexplained, unexplained_of,
+            without,
+        },
     },
     dots::experiments::Experiments,
 };
@@ -45,6 +49,9 @@ pub(in crate::identify) fn refine(
     let completing = Domain { completing: true, ..Domain::whole((0..total).collect()) };
     for candidate in scored {
         let mut plain = climbed(experiments, candidate, &domain);
+        if let Some(found) = begun_at_zero(experiments, &plain, &domain) {
+            return Some(found);
+        }
         if pairs > 0 {
             plain = climb_together(experiments, plain, &domain);
         }
@@ -72,6 +79,29 @@ pub(in crate::identify) fn refine(
         }
     }
     best
+}
+
+/// Returns the candidate with sums that begin at +0, after further changes, if zeros are all that is left without and
+/// nothing is with them. Adders whose zeros are positive imitate that, so their zeros have the usual signs again.
+fn begun_at_zero(experiments: &mut Experiments<'_, '_>, now: &Scored, domain: &Domain) -> Option<Scored> {
+    if !misses_zeros_alone(experiments, Some(now)) {
+        return None;
+    }
+    let tree = &now.hypothesis.skeleton.expression;
+    let begun = [false, true].map(|second| tree.begun_at_zero(second)).into_iter().filter(|begun| begun != tree);
+    begun.into_iter().find_map(|begun| {
+        let mut hypothesis = now.hypothesis.in_tree(begun);
+        for adder in &mut hypothesis.adders {
+            adder.zero = ZeroSign::Ieee;
+            if let Output::Float { subnormals, .. } = &mut adder.output
+                && *subnormals == Subnormals::FlushToPositiveZero
+            {
+                *subnormals = Subnormals::FlushAfterRounding;
+            }
+        }
+        let found = climb(experiments, Scored { hypothesis, explained: 0 }, 0, domain);
+        (found.explained == domain.dots.len()).then_some(found)
+    })
 }
 
 /// Of the dots left unexplained, one in so many may remain for an adder for single leaves to be taken at once.

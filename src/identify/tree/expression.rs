@@ -503,18 +503,18 @@ impl Expression {
         }
     }
 
-    /// Returns the tree with one of the two products of each sum of two added to +0 before it meets the other: the
-    /// first of them, or the second if `second`.
-    pub(in crate::identify) fn begun_at_zero(&self, adder: usize, second: bool) -> Self {
+    /// Returns the tree with one of the two products of each sum of two added to +0, by the adder of that sum, before it
+    /// meets the other: the first of them, or the second if `second`.
+    pub(in crate::identify) fn begun_at_zero(&self, second: bool) -> Self {
         let Self::Add(own, arguments) = self else { return self.clone() };
         if let [one, other] = &arguments[..]
             && let (Some(one), Some(other)) = (one.lone_product(), other.lone_product())
         {
             let (begins, joins) = if second { (other, one) } else { (one, other) };
-            let begun = Self::Add(adder, vec![Self::Product(begins), Self::Zero]);
+            let begun = Self::Add(*own, vec![Self::Product(begins), Self::Zero]);
             return Self::Add(*own, vec![Self::Product(joins), begun]);
         }
-        Self::Add(*own, arguments.iter().map(|argument| argument.begun_at_zero(adder, second)).collect())
+        Self::Add(*own, arguments.iter().map(|argument| argument.begun_at_zero(second)).collect())
     }
 
     /// Returns the product that this is, rounded alone or not; `None` for any other tree.

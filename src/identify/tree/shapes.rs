@@ -28,7 +28,7 @@ fn c_alone(tree: &Expression) -> Expression {
 
 /// Returns the variants of a tree in which sums of two products begin at +0, with the first or with the second of them.
 pub(in crate::identify) fn begun_at_zero(tree: &Expression) -> Vec<Expression> {
-    distinct(tree, [false, true].map(|second| tree.begun_at_zero(0, second)).into())
+    distinct(tree, [false, true].map(|second| tree.begun_at_zero(second)).into())
 }
 
 /// Returns the variants of a tree whose last addition takes c and several other terms: these are added to c a block at a
