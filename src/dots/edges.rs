@@ -60,6 +60,11 @@ impl Side {
             sign: sign(format),
         }
     }
+
+    /// As [`signed`].
+    fn signed(&self, random: &mut Random, bits: u64) -> u64 {
+        if random.flip() { bits ^ self.sign } else { bits }
+    }
 }
 
 impl<'a> Edges<'a> {
@@ -120,8 +125,8 @@ impl<'a> Edges<'a> {
                 (value(random, a.format, of_a, ones), value(random, b.format, of_b, ones))
             }
         };
-        dot.a[at] = if random.flip() { of_a ^ a.sign } else { of_a };
-        dot.b[at] = if random.flip() { of_b ^ b.sign } else { of_b };
+        dot.a[at] = a.signed(random, of_a);
+        dot.b[at] = b.signed(random, of_b);
     }
 
     /// Picks the content of a dot's products, near the exponent `about`.

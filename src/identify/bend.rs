@@ -159,10 +159,9 @@ impl Search<'_, '_> {
         Ok(None)
     }
 
-    /// Refines the candidate that explains the most of those whose refinement ended with a small budget once more.
+    /// Goes on refining the best candidate whose refinement ended with a small budget.
     pub(super) fn refine_what_was_cut_short(&mut self, tried: &mut Vec<Scored>) -> Result<Option<Outcome>, Error> {
-        let cut_short = std::mem::take(&mut self.cut_short);
-        let Some(best) = cut_short.into_iter().max_by_key(|scored| scored.explained) else { return Ok(None) };
+        let Some(best) = self.cut_short.take() else { return Ok(None) };
         let stage = self.experiments.at_most(ONE_SHAPE);
         let scored = refine(&mut self.experiments, vec![best], 1, 0);
         self.experiments.back_to(stage);

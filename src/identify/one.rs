@@ -39,7 +39,7 @@ pub fn identify(
         around: 0,
         around_attacks: 0,
         bent: HashSet::new(),
-        cut_short: Vec::new(),
+        cut_short: None,
         regrouped: HashSet::new(),
     };
     search.run()

@@ -10,7 +10,7 @@ use mxprobe_api::Error;
 use super::{
     candidates::{
         integers,
-        scored::{self, Scored},
+        scored::{self, Scored, keep_better},
     },
     dots::experiments::{self, Experiments},
     fitting::{nodes, refine::refine, search},
@@ -98,8 +98,8 @@ pub(super) struct Search<'a, 's> {
     pub(super) around_attacks: usize,
     /// Trees and adders of which two values have been changed simultaneously.
     pub(super) bent: HashSet<(String, String)>,
-    /// Candidates that explain nearly every dot and whose refinement ended with a small budget.
-    pub(super) cut_short: Vec<Scored>,
+    /// The best candidate that explains nearly every dot and whose refinement ended with a small budget.
+    pub(super) cut_short: Option<Scored>,
     /// Trees whose products have been exchanged in dots left unexplained.
     pub(super) regrouped: HashSet<Expression>,
 }
@@ -408,8 +408,11 @@ impl Search<'_, '_> {
             self.experiments.at_least(A_LITTLE);
         }
         let scored = refine(&mut self.experiments, vec![scored], 1, 0);
-        if later && self.experiments.is_late() {
-            self.cut_short.extend(scored.clone().filter(|scored| scored.explained * 100 >= all.len() * NEARLY));
+        if later
+            && self.experiments.is_late()
+            && let Some(scored) = scored.as_ref().filter(|scored| scored.explained * 100 >= all.len() * NEARLY)
+        {
+            keep_better(&mut self.cut_short, 0, scored.clone());
         }
         self.experiments.back_to(stage);
         let scored = self.refined_around(scored)?;

@@ -249,3 +249,24 @@ impl Move {
             })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::identify::candidates::hypothesis::float;
+
+    #[test]
+    fn a_result_takes_the_bits_and_the_rounding_of_a_cut_that_fits_its_format() {
+        let output = |fraction_bits, rounding| float(Format::F16, fraction_bits, rounding);
+        let cut = |bits| Adder {
+            normalised_fraction_bits: Some(bits),
+            normalised_below: Below::Floor,
+            ..Adder::exact("sum", output(10, Rounding::NearestEven), NanRules::default())
+        };
+        for (bits, wanted) in [(7, output(7, Rounding::Down)), (11, output(10, Rounding::NearestEven))] {
+            let mut adder = cut(bits);
+            Change::CutByResult.apply(&mut adder);
+            assert_eq!((adder.output, adder.normalised_fraction_bits.is_some()), (wanted, bits > 10));
+        }
+    }
+}

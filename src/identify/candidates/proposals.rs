@@ -89,12 +89,12 @@ fn handed_on(hypothesis: &Hypothesis, adder: usize) -> impl Iterator<Item = Move
 }
 
 /// Returns the changes in which an adder flushes small results instead of a floor of its grid, the reading of c, or both.
-fn at_result(hypothesis: &Hypothesis, adder: usize) -> impl Iterator<Item = Move> {
+fn at_result(hypothesis: &Hypothesis, adder: usize) -> Vec<Move> {
     let has_floor = hypothesis.adders[adder].grid.iter().any(|rule| rule.exponent_floor.is_some());
     let instead = [(true, false), (false, true), (true, true)].into_iter();
     let instead = instead.filter(move |(floors, c)| (!floors || has_floor) && (!c || hypothesis.flush.c));
     let changes = |subnormals| instead.clone().map(move |(floors, c)| Move::AtResult { adder, subnormals, floors, c });
-    Subnormals::values().filter(|to| *to != Subnormals::Keep).flat_map(changes).collect::<Vec<_>>().into_iter()
+    Subnormals::values().filter(|to| *to != Subnormals::Keep).flat_map(changes).collect()
 }
 
 /// Returns every change of one value of one adder.

@@ -114,8 +114,7 @@ pub(in crate::identify) fn c_by_another_adder(
     domain: &Domain,
 ) -> Option<Scored> {
     let tree = &now.hypothesis.skeleton.expression;
-    let is_c = |leaf: &Expression| matches!(leaf, Expression::C);
-    if experiments.subject.id().is_integer() || tree.has_alone(&is_c) {
+    if experiments.subject.id().is_integer() || tree.of_c_alone().is_some() {
         return None;
     }
     let of = domain.dots.len();
@@ -123,7 +122,7 @@ pub(in crate::identify) fn c_by_another_adder(
         now.hypothesis.skeleton.roles[*at] != Role::Root && now.hypothesis.adders[*at].float_format().is_some()
     };
     for own in (0..now.hypothesis.adders.len()).filter(inner) {
-        let mut hypothesis = now.hypothesis.in_tree(tree.each_alone(own, &is_c));
+        let mut hypothesis = now.hypothesis.in_tree(tree.each_alone(own, &|leaf| matches!(leaf, Expression::C)));
         hypothesis.flush.c = false;
         let Some(explained) = explained(experiments, &hypothesis, &domain.dots, of / FAR) else { continue };
         let found = climb(experiments, Scored { hypothesis, explained }, 0, domain);

@@ -84,7 +84,7 @@ pub(in crate::identify) fn refine(
 /// Returns the candidate with sums that begin at +0, after further changes, if zeros are all that is left without and
 /// nothing is with them. Adders whose zeros are positive imitate that, so their zeros have the usual signs again.
 fn begun_at_zero(experiments: &mut Experiments<'_, '_>, now: &Scored, domain: &Domain) -> Option<Scored> {
-    if !misses_zeros_alone(experiments, Some(now)) {
+    if now.explained == domain.dots.len() || !misses_zeros_alone(experiments, Some(now)) {
         return None;
     }
     let tree = &now.hypothesis.skeleton.expression;
