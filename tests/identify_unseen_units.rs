@@ -495,6 +495,12 @@ fn exact_sums_of_products_are_joined_into_the_additions_that_take_them() {
 }
 
 #[test]
+#[ignore = "takes ten seconds of one core"]
+fn a_chain_of_blocks_takes_the_adders_of_a_tree_that_explains_nearly_every_dot() {
+    recovered("a-chain-of-eight-products-on-four-bits");
+}
+
+#[test]
 fn trees_of_exchanges_come_before_guesses_of_blocks() {
     recovered("residues-with-sticky-bits-of-a-thirteenth-place");
 }

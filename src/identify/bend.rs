@@ -3,6 +3,7 @@
 use std::{collections::HashSet, sync::Arc};
 
 use mxprobe_api::Error;
+use mxprobe_models::Adder;
 
 use super::{
     candidates::{
@@ -16,6 +17,7 @@ use super::{
     tree::{
         exchanged,
         expression::Expression,
+        guessed::Guessed,
         skeleton::{Role, Skeleton},
         symmetric::{self, Apart},
     },
@@ -110,6 +112,12 @@ impl Search<'_, '_> {
                 break;
             }
         }
+        let best = beams.iter().max_by_key(|(top, _)| *top).and_then(|(_, beam)| beam.first().cloned());
+        if let Some(best) = best.filter(|best| best.explained < of) {
+            let ordinary = spread(&self.experiments.ordinary, search::SECOND);
+            let chain = self.in_even_chain(&best, &ordinary);
+            beams.extend(chain.map(|chain| (chain.explained, vec![chain])));
+        }
         // Each that explains nearly every ordinary dot has a share of its own, and the others have what is left.
         let rest = self.experiments.back_to(stage);
         beams.sort_by_key(|(top, _)| std::cmp::Reverse(*top));
@@ -127,6 +135,28 @@ impl Search<'_, '_> {
         let outcome = self.refined(others, tried);
         self.experiments.back_to(stage);
         outcome
+    }
+
+    /// Gives each adder of a candidate to chains of blocks of one size. Returns the chain that explains the most of these
+    /// dots, if that is more than the candidate does. Terms that an adder of few bits cuts may hide one addition of such a
+    /// chain, and changes of values would imitate it at a great cost.
+    fn in_even_chain(&mut self, candidate: &Scored, dots: &[usize]) -> Option<Scored> {
+        let given = candidate.hypothesis.merged();
+        let chains = Guessed::new(self.subject().id());
+        let others = chains
+            .skeletons()
+            .filter(|chain| chain.roles.len() == 1 && chain.expression.untied() != given.skeleton.expression.untied());
+        let hypotheses: Vec<Hypothesis> = others
+            .flat_map(|chain| {
+                given.adders.iter().map(move |adder| {
+                    let adder = Adder { name: chain.names[0].clone(), ..adder.clone() };
+                    Hypothesis { skeleton: Arc::clone(&chain), adders: vec![adder], flush: given.flush }
+                })
+            })
+            .collect();
+        let mut found = vec![candidate.clone()];
+        scored::keep_among(&mut self.experiments, Limit::None, &mut found, 1, &hypotheses, dots);
+        found.pop().filter(|found| found.explained > candidate.explained)
     }
 
     /// Changes values of the best candidate of each beam. Returns the outcome if there is one.

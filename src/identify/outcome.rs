@@ -14,7 +14,7 @@ pub struct Effort {
     pub seed: u64,
     /// Structured dots of the first round, in addition to the directed ones.
     pub first: usize,
-    /// Dots of one attack on the model found.
+    /// The most dots of one attack on the model found.
     pub attack: usize,
     /// The most rounds after the tree is known.
     pub rounds: usize,

@@ -958,6 +958,19 @@ pub(super) fn named() -> Vec<Made> {
                 ),
             ],
         ),
+        Made {
+            unit: "flush = [\"a\", \"b\", \"c\"]".into(),
+            ..Made::new(
+                "a-chain-of-eight-products-on-four-bits",
+                "dot.m4n4k8.bf16.bf16.bf16.bf16",
+                "fold(c, all/1, s(all, acc))",
+                &[(
+                    "s",
+                    "output = \"bf16\"\nrounding = \"toward-zero\"\nfraction_bits = 4\nbelow = \"floor\"\n\
+                     nan = \"0x7fff\"",
+                )],
+            )
+        },
         // Integers.
         Made::new(
             "saturating-16-bits",

@@ -55,9 +55,6 @@ pub(in crate::identify) enum Change {
     CutLater(i32),
     /// Sets a grid of one rule in place of the cut of the normalised sum, with its treatment of the bits below.
     CutSooner(GridRule),
-    /// Rounds the result to as few bits as the normalised sum is cut to, in place of the cut: another place below the
-    /// smallest normal number of the result's format.
-    CutByResult,
     /// Sets parameters to these values.
     Set(Vec<(&'static Parameter<Adder>, Setting)>),
     /// Puts an intermediate result in this format.
@@ -168,7 +165,6 @@ impl Change {
                 (adder.grid, adder.below) = (vec![*rule], adder.normalised_below);
                 (adder.normalised_fraction_bits, adder.normalised_below) = (None, Below::Truncate);
             }
-            Self::CutByResult => cut_by_result(adder),
             Self::Set(settings) => settings.iter().for_each(|(parameter, to)| (parameter.set)(adder, *to)),
             Self::Format(format) => {
                 if let Some(changed) = in_format(adder, *format) {
@@ -187,19 +183,6 @@ impl Change {
             Self::SameLimit { wider, cut, floors } => same_limit(adder, *wider, *cut, *floors),
             Self::As(_) => {}
         }
-    }
-}
-
-/// Applies [`Change::CutByResult`], if the normalised sum is cut and the result's format has as many bits.
-fn cut_by_result(adder: &mut Adder) {
-    let Some(bits) = adder.normalised_fraction_bits else { return };
-    let by = adder.normalised_below.as_rounding();
-    if let Output::Float { format, fraction_bits, rounding, .. } = &mut adder.output
-        && bits <= format.fraction_bits()
-    {
-        (*fraction_bits, *rounding) = (bits, by);
-        (adder.normalised_fraction_bits, adder.normalised_exponent_floor) = (None, None);
-        adder.normalised_below = Below::Truncate;
     }
 }
 
@@ -247,26 +230,5 @@ impl Move {
                 (rule.fraction_bits - before.fraction_bits).abs() <= NEAR_BITS
                     && (rule.exponent_floor == before.exponent_floor || rule.exponent_floor.is_none_or(near))
             })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::identify::candidates::hypothesis::float;
-
-    #[test]
-    fn a_result_takes_the_bits_and_the_rounding_of_a_cut_that_fits_its_format() {
-        let output = |fraction_bits, rounding| float(Format::F16, fraction_bits, rounding);
-        let cut = |bits| Adder {
-            normalised_fraction_bits: Some(bits),
-            normalised_below: Below::Floor,
-            ..Adder::exact("sum", output(10, Rounding::NearestEven), NanRules::default())
-        };
-        for (bits, wanted) in [(7, output(7, Rounding::Down)), (11, output(10, Rounding::NearestEven))] {
-            let mut adder = cut(bits);
-            Change::CutByResult.apply(&mut adder);
-            assert_eq!((adder.output, adder.normalised_fraction_bits.is_some()), (wanted, bits > 10));
-        }
     }
 }

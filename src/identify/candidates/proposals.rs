@@ -122,9 +122,6 @@ pub(in crate::identify) fn of_adder(
         let rules = (-1..=4).flat_map(|more| plain_rules(bits.cast_signed() + more));
         changes.extend(rules.map(Change::CutSooner));
     }
-    if adder.normalised_fraction_bits.is_some() {
-        changes.push(Change::CutByResult);
-    }
     if experiments.subject.id().block_scale().is_some() {
         of_turn(experiments, adder, |turn| turn == Turn::Scales, &mut changes);
     }

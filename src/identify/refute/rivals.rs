@@ -35,7 +35,7 @@ const POOL: usize = 12_000;
 const AIMED: usize = 4_000;
 /// How many times as many dots are drawn for all rivals that change one adder, and for rivals that may differ anywhere.
 const OF_AN_ADDER: usize = 2;
-const MORE: usize = 3;
+const MORE: usize = 2;
 /// The most products that get rivals of their own, in which the product is rounded alone, or no longer is.
 const OF_ONE_PRODUCT: usize = 12;
 
