@@ -387,6 +387,11 @@ fn the_order_of_arguments_is_asked_by_two_nan_at_a_time() {
 }
 
 #[test]
+fn the_order_of_arguments_is_asked_by_a_nan_of_a_and_one_of_b_if_one_format_has_a_single_nan() {
+    recovered("nan-of-a-and-of-b-in-fours");
+}
+
+#[test]
 fn the_order_of_arguments_that_only_an_attack_shows_is_asked_then() {
     recovered("blocks-whose-argument-order-an-attack-shows");
 }

@@ -971,6 +971,17 @@ pub(super) fn named() -> Vec<Made> {
                 )],
             )
         },
+        // A format with a single NaN in A, and one with several in B.
+        Made::new(
+            "nan-of-a-and-of-b-in-fours",
+            "dot.m4n4k32.f16.e4m3.e5m2.f16",
+            "fold(c, every(4, 0, 2, 1, 3)/32, s(all, acc))",
+            &[(
+                "s",
+                "output = \"f16\"\nrounding = \"toward-zero\"\noutput_fraction_bits = 5\noverflow = \"nan\"\n\
+                 nan = { order = [\"operand\", \"value\"], invalid = \"0xfe00\" }",
+            )],
+        ),
         // Integers.
         Made::new(
             "saturating-16-bits",

@@ -7,8 +7,16 @@ use crate::{dots::Dot, probes::Subject};
 /// The most products of which every pair is asked.
 const MOST: usize = 64;
 
-/// Returns, for each product, how many others come before it if both are NaN, from dots of two NaN that differ. `None` if
-/// no two NaN in A give results that differ, or if the products have no order.
+/// A NaN in one of the operands.
+#[derive(Clone, Copy)]
+struct Nan {
+    in_b: bool,
+    bits: u64,
+}
+
+/// Returns, for each product, how many others come before it if both are NaN, from dots of two NaN that give results that
+/// differ: both in A, both in B, or one in each if a format has a single NaN. `None` if there are no two such NaN, or if the
+/// products have no order.
 ///
 /// # Errors
 /// Returns the error of the device if it fails.
@@ -17,22 +25,23 @@ pub(in crate::identify) fn ranks(subject: &Subject<'_>) -> Result<Option<Vec<usi
     if !(2..=MOST).contains(&k) || id.is_integer() {
         return Ok(None);
     }
-    let with = |those: &[(usize, u64)]| {
+    let with = |those: &[(usize, Nan)]| {
         let mut dot = subject.zeros();
-        for (at, nan) in those {
-            (dot.a[*at], dot.b[*at]) = (*nan, id.b.one());
+        for (at, Nan { in_b, bits }) in those {
+            (dot.a[*at], dot.b[*at]) = if *in_b { (id.a.one(), *bits) } else { (*bits, id.b.one()) };
         }
         dot
     };
-    let nans = nans(id.a);
+    let of = |format: Format, in_b: bool| nans(format).into_iter().map(move |bits| Nan { in_b, bits });
+    let nans: Vec<Nan> = of(id.a, false).chain(of(id.b, true)).collect();
     let alone: Vec<Dot> = nans.iter().map(|nan| with(&[(0, *nan)])).collect();
-    let answers = subject.ask(&alone)?;
-    let told: Vec<(u64, u64)> = nans.into_iter().zip(answers).collect();
-    let Some([(one, of_one), (other, of_other)]) = told.iter().enumerate().find_map(|(at, first)| {
-        let is_nan = |d: u64| matches!(id.d.decode(d), Decoded::Nan { .. });
-        let second = told[at + 1..].iter().find(|second| second.1 != first.1 && is_nan(second.1))?;
-        is_nan(first.1).then_some([*first, *second])
-    }) else {
+    let told: Vec<(Nan, u64)> = nans.into_iter().zip(subject.ask(&alone)?).collect();
+    let is_nan = |d: u64| matches!(id.d.decode(d), Decoded::Nan { .. });
+    let differ = |first: &(Nan, u64), second: &(Nan, u64)| first.1 != second.1 && is_nan(first.1) && is_nan(second.1);
+    let two = told.iter().enumerate().flat_map(|(at, first)| told[at + 1..].iter().map(move |second| (first, second)));
+    let two = two.filter(|(first, second)| differ(first, second));
+    let Some((&(one, of_one), &(other, of_other))) = two.min_by_key(|(first, second)| first.0.in_b != second.0.in_b)
+    else {
         return Ok(None);
     };
     let pairs: Vec<(usize, usize)> = (0..k).flat_map(|low| (low + 1..k).map(move |high| (low, high))).collect();
