@@ -27,6 +27,7 @@ use super::{
 use crate::{
     dots::{Dot, Edges, Sparse, draw, seed_of, simplest},
     nan_bits::NanBits,
+    probes::Subject,
 };
 
 /// Number of consecutive attacks with drawn dots that must find nothing: `DRAWN` for a candidate with at most `SIMPLE`
@@ -38,7 +39,7 @@ const MOST_DRAWN: usize = 5;
 /// Per cent of [`Effort::attack`](super::outcome::Effort) that an attack with drawn dots has, and one after another that
 /// found nothing (`LATER`). The latter has `OF_CLASSES` per cent of the other's dots of every class, `OF_FEW_TERMS` per cent
 /// of those of few terms, `OF_OTHERS` per cent of those of other forms, and mixtures of extremes: of 16 later attacks that
-/// found something, in 900 units drawn from seeds, 11 found it by extremes, 3 by classes and 2 by few terms.
+/// found something, in some 950 units drawn from seeds, 11 found it by extremes, 3 by classes and 2 by few terms.
 const FIRST: usize = 90;
 const LATER: usize = 44;
 const OF_CLASSES: usize = 75;
@@ -122,7 +123,6 @@ impl Search<'_, '_> {
         let mut single = Single::Unknown;
         self.rejoin(&mut now, &mut single);
         let drawn = (DRAWN + now.hypothesis.complexity().saturating_sub(SIMPLE) / 2).min(MOST_DRAWN);
-        self.experiments.reads_as(now.hypothesis.flush);
         let mut quiet = 0;
         let mut every_form = true;
         let mut tried = Tried::default();
@@ -140,7 +140,9 @@ impl Search<'_, '_> {
             let seed = seed_of(self.effort.seed, 100 + self.experiments.rounds as u64);
             let dots = match quiet {
                 _ if over => Vec::new(),
-                asked if asked < drawn => self.drawn(&now.hypothesis, every_form, seed),
+                asked if asked < drawn => {
+                    drawn_dots(self.subject(), self.effort.attack, &now.hypothesis, every_form, seed)
+                }
                 _ => rivals::splitting(&mut self.experiments, &now.hypothesis, &mut tried, seed),
             };
             let (dots, over) = match dots.is_empty() {
@@ -246,34 +248,6 @@ impl Search<'_, '_> {
         Ok(asked)
     }
 
-    /// Draws the dots of one attack, either of every form or mostly of extremes (see [`LATER`]). Of every form: some 18 %
-    /// are of every class, as many have few terms at every distance, and up to 40 % have forms that drawn dots rarely hold
-    /// (see [`directed`](super::directed)); the remainder holds zeros, subnormals and the largest values in each group of
-    /// products that the candidate adds first. Integer operations get dots of every class, and others with terms near the
-    /// limits of intermediate sums.
-    fn drawn(&self, hypothesis: &Hypothesis, every_form: bool, seed: u64) -> Vec<Dot> {
-        let id = self.subject().id();
-        let all = experiments::fewer(self.effort.attack, self.subject().k());
-        if id.is_integer() {
-            return [near_limits(self.subject(), seed, all / 4), draw(id, seed, all - all / 4)].concat();
-        }
-        let per_cent = if every_form { [FIRST, 100, 100, 100] } else { [LATER, OF_CLASSES, OF_FEW_TERMS, OF_OTHERS] };
-        let [count, of_classes, of_few_terms, of_others] = per_cent.map(|per_cent| all * per_cent / 100);
-        let groups = groups(hypothesis);
-        let ends = [alone(self.subject(), seed), far_apart(self.subject(), &groups, seed)].concat();
-        let mut dots = thinned(ends, of_others / 12, seed);
-        dots.extend(thinned(scaled(self.subject(), seed), of_others / 24, seed));
-        dots.extend(cancelling(self.subject(), &groups, seed, of_others / 12));
-        dots.extend(halves(self.subject(), &hypothesis.skeleton.nodes(), seed, of_others / 12));
-        dots.extend(carrying(self.subject(), &hypothesis.skeleton.nodes(), seed, of_others / 24));
-        dots.extend(specials(self.subject(), &groups, seed, of_others / 24));
-        dots.extend(whole_range(self.subject(), &groups, seed, of_others / 48));
-        dots.extend(draw(id, seed, of_classes / 6));
-        dots.extend(Sparse::new(id, seed).take(of_few_terms / 6));
-        dots.extend(Edges::new(id, seed).with_groups(groups).take(count - dots.len()));
-        dots
-    }
-
     /// Returns the indices of the dots on which the candidate does not give the unit's answer.
     pub(super) fn compare(&self, hypothesis: &Hypothesis, dots: &[Dot], answers: &[u64]) -> Result<Vec<usize>, Error> {
         let modelled = scored::modelled(self.subject().id(), hypothesis, dots)?;
@@ -353,5 +327,76 @@ impl Search<'_, '_> {
         }
         let tree = hypothesis.skeleton.text(id.shape.sizes().2);
         Arithmetic { operation: id.clone(), tree, adders, flush: hypothesis.flush }
+    }
+}
+
+/// Draws the dots of one attack with drawn dots, either of every form or mostly of extremes (see [`LATER`]); `most` is
+/// [`Effort::attack`](super::outcome::Effort). Of every form: some 18 % are of every class, as many have few terms at every
+/// distance, and up to 44 % have forms that drawn dots rarely hold (see [`directed`](super::directed)); the remainder holds
+/// zeros, subnormals and the largest values in each group of products that the candidate adds first. Integer operations get
+/// dots of every class, and others with terms near the limits of intermediate sums.
+fn drawn_dots(subject: &Subject<'_>, most: usize, hypothesis: &Hypothesis, every_form: bool, seed: u64) -> Vec<Dot> {
+    let id = subject.id();
+    let all = experiments::fewer(most, subject.k());
+    if id.is_integer() {
+        return [near_limits(subject, seed, all / 4), draw(id, seed, all - all / 4)].concat();
+    }
+    let per_cent = if every_form { [FIRST, 100, 100, 100] } else { [LATER, OF_CLASSES, OF_FEW_TERMS, OF_OTHERS] };
+    let [count, of_classes, of_few_terms, of_others] = per_cent.map(|per_cent| all * per_cent / 100);
+    let (groups, nodes) = (groups(hypothesis), hypothesis.skeleton.nodes());
+    let ends = [alone(subject, seed), far_apart(subject, &groups, seed)].concat();
+    let mut dots = thinned(ends, of_others / 12, seed);
+    dots.extend(thinned(scaled(subject, seed), of_others / 24, seed));
+    dots.extend(cancelling(subject, &groups, seed, of_others / 12));
+    dots.extend(halves(subject, &nodes, seed, of_others / 12));
+    dots.extend(carrying(subject, &nodes, seed, of_others / 24));
+    dots.extend(specials(subject, &groups, seed, of_others / 24));
+    dots.extend(whole_range(subject, &groups, seed, of_others / 48));
+    dots.extend(draw(id, seed, of_classes / 6));
+    dots.extend(Sparse::new(id, seed).take(of_few_terms / 6));
+    dots.extend(Edges::new(id, seed).with_groups(groups).take(count - dots.len()));
+    dots
+}
+
+#[cfg(test)]
+mod tests {
+    use mxprobe_api::{Device, OperationId};
+    use mxprobe_models::{Adder, Flush, NanRules};
+    use mxprobe_sim::ModelDevice;
+
+    use super::*;
+    use crate::identify::{candidates::hypothesis::float, tree::guessed::Guessed};
+
+    #[test]
+    fn a_later_attack_is_mostly_of_extremes_and_has_fewer_dots_of_every_other_form() {
+        let model = mxprobe_models::shipped().iter().find(|model| model.name == "h100").unwrap();
+        let device = ModelDevice::new(model.clone());
+        let id: OperationId = "mma.m16n8k16.f32.f16.f16.f32".parse().unwrap();
+        let subject = Subject::new(&device, &device.operations()[&id]);
+        let skeleton = Guessed::new(&id).skeletons().next().unwrap();
+        let output = float(id.d, id.d.fraction_bits(), mxprobe_api::Rounding::NearestEven);
+        let adders = vec![Adder::exact("sum", output, NanRules::default())];
+        let hypothesis = Hypothesis { skeleton, adders, flush: Flush::default() };
+        let drawn = |every_form: bool| drawn_dots(&subject, 10_000, &hypothesis, every_form, 1);
+        let (first, later) = (drawn(true), drawn(false));
+        assert_eq!((first.len(), later.len()), (9_000, 4_400));
+        let count_of = |form: &[Dot], dots: &[Dot]| {
+            let form: HashSet<&Dot> = form.iter().collect();
+            dots.iter().filter(|dot| form.contains(dot)).count()
+        };
+        let extremes: Vec<Dot> = Edges::new(&id, 1).with_groups(groups(&hypothesis)).take(9_000).collect();
+        let (of_first, of_later) = (count_of(&extremes, &first), count_of(&extremes, &later));
+        assert!(of_first >= 1_700 && 2 * of_later > later.len(), "{of_first} {of_later}");
+        for (form, wanted) in [
+            (draw(&id, 1, 9_000), (1_666, 1_250)),
+            (Sparse::new(&id, 1).take(9_000).collect(), (1_666, 416)),
+            (specials(&subject, &groups(&hypothesis), 1, 416), (300, 30)),
+        ] {
+            let (of_first, of_later) = (count_of(&form, &first), count_of(&form, &later));
+            assert!(
+                of_first >= wanted.0 && (wanted.1..of_first).contains(&of_later),
+                "{of_first} {of_later} {wanted:?}"
+            );
+        }
     }
 }

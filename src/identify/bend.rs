@@ -84,7 +84,8 @@ impl Search<'_, '_> {
         shape: &Expression,
         tried: &mut Vec<Scored>,
     ) -> Result<Option<Outcome>, Error> {
-        let of = scored::spread(&self.experiments.ordinary, search::SECOND).len();
+        let ordinary = spread(&self.experiments.ordinary, search::SECOND);
+        let of = ordinary.len();
         let mut seen = HashSet::new();
         let stage = self.experiments.at_most(2 * A_LITTLE);
         let mut beams: Vec<(usize, Vec<Scored>)> = Vec::new();
@@ -114,7 +115,6 @@ impl Search<'_, '_> {
         }
         let best = beams.iter().max_by_key(|(top, _)| *top).and_then(|(_, beam)| beam.first().cloned());
         if let Some(best) = best.filter(|best| best.explained < of) {
-            let ordinary = spread(&self.experiments.ordinary, search::SECOND);
             let chain = self.in_even_chain(&best, &ordinary);
             beams.extend(chain.map(|chain| (chain.explained, vec![chain])));
         }

@@ -306,14 +306,6 @@ impl<'a, 's> Experiments<'a, 's> {
         self.nan_order.get_or_init(|| nan_order::ranks(self.subject).ok().flatten().map(Arc::from)).clone()
     }
 
-    /// Says that candidates with this flush rule alone are computed from now on: other readings of the dots are rather made
-    /// anew than extended if they are needed later.
-    pub(in crate::identify) fn reads_as(&mut self, flush: Flush) {
-        let own = number_of(flush);
-        let others = self.readings.iter_mut().enumerate().filter(|(number, _)| *number != own);
-        others.for_each(|(_, reading)| *reading.is_used.get_mut() = false);
-    }
-
     /// Keeps dots and their answers.
     pub(in crate::identify) fn keep(&mut self, dots: Vec<Dot>, answers: Vec<u64>) {
         self.readings.iter_mut().for_each(|reading| reading.extend(&dots));

@@ -35,15 +35,14 @@ pub(in crate::identify) fn ranks(subject: &Subject<'_>) -> Result<Option<Vec<usi
     let of = |format: Format, in_b: bool| nans(format).into_iter().map(move |bits| Nan { in_b, bits });
     let nans: Vec<Nan> = of(id.a, false).chain(of(id.b, true)).collect();
     let alone: Vec<Dot> = nans.iter().map(|nan| with(&[(0, *nan)])).collect();
-    let told: Vec<(Nan, u64)> = nans.into_iter().zip(subject.ask(&alone)?).collect();
     let is_nan = |d: u64| matches!(id.d.decode(d), Decoded::Nan { .. });
-    let differ = |first: &(Nan, u64), second: &(Nan, u64)| first.1 != second.1 && is_nan(first.1) && is_nan(second.1);
+    let told = nans.into_iter().zip(subject.ask(&alone)?).filter(|(_, d)| is_nan(*d));
+    let told: Vec<(Nan, u64)> = told.collect();
     let two = told.iter().enumerate().flat_map(|(at, first)| told[at + 1..].iter().map(move |second| (first, second)));
-    let two = two.filter(|(first, second)| differ(first, second));
-    let Some((&(one, of_one), &(other, of_other))) = two.min_by_key(|(first, second)| first.0.in_b != second.0.in_b)
-    else {
-        return Ok(None);
-    };
+    let differ = two.filter(|(first, second)| first.1 != second.1);
+    // Two NaN of one operand, if there are such.
+    let chosen = differ.min_by_key(|(first, second)| first.0.in_b != second.0.in_b);
+    let Some((&(one, of_one), &(other, of_other))) = chosen else { return Ok(None) };
     let pairs: Vec<(usize, usize)> = (0..k).flat_map(|low| (low + 1..k).map(move |high| (low, high))).collect();
     let dots: Vec<Dot> = pairs.iter().map(|(low, high)| with(&[(*low, one), (*high, other)])).collect();
     let mut ranks = vec![0; k];
