@@ -76,14 +76,8 @@ impl Kernel {
         module.finish(&entry, self.subgroup_size, self.mode.as_ref())
     }
 
-    /// Adds a product to the sum in a variable.
-    pub(super) fn add_product(&self, module: &mut Module, matrix_d: u32, (a, b): (u32, u32), sum: u32) {
-        let before = module.result(Op::Load, matrix_d, &[sum]);
-        let after = self.multiply_add(module, matrix_d, [a, b, before]);
-        op(&mut module.code, Op::Store, &[sum, after]);
-    }
-
-    fn multiply_add(&self, module: &mut Module, matrix_d: u32, operands: [u32; 3]) -> u32 {
+    /// Multiplies and adds; returns the sum.
+    pub(super) fn multiply_add(&self, module: &mut Module, matrix_d: u32, operands: [u32; 3]) -> u32 {
         let flags = self.operand_flags();
         let mut operands = operands.to_vec();
         operands.extend((flags != 0).then_some(flags));

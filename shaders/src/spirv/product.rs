@@ -48,7 +48,9 @@ impl Kernel {
             let at_b = module.result(Op::IAdd, uint, &[at_b, first_column]);
             let of_b = module.element(buffer_b, at_b);
             let tile_b = module.result(Op::CooperativeMatrixLoadKHR, matrix_b, &[of_b, row_major, stride_n]);
-            self.add_product(module, matrix_d, (tile_a, tile_b), sum);
+            let before = module.result(Op::Load, matrix_d, &[sum]);
+            let after = self.multiply_add(module, matrix_d, [tile_a, tile_b, before]);
+            op(&mut module.code, Op::Store, &[sum, after]);
         });
         let module = &mut shader.module;
         let last = module.result(Op::Load, matrix_d, &[sum]);

@@ -1,7 +1,7 @@
 //! Throughput shaders: the multiply-add in a loop over operands held in registers. Shaders of whole matrices use the
 //! same loop.
 
-use ::spirv::{Capability, CooperativeMatrixLayout, CooperativeMatrixUse, GlslStd450Op, Op};
+use ::spirv::{Capability, CooperativeMatrixLayout, CooperativeMatrixUse, Decoration, GlslStd450Op, Op};
 
 use super::component::Component;
 use super::float_mode::Asked;
@@ -16,6 +16,10 @@ pub const SUMS: u32 = 4;
 pub const FMA_SUMS: u32 = 8;
 /// The number of invocations in a workgroup of that shader.
 pub const FMA_INVOCATIONS: u32 = 64;
+
+/// The number of steps in one iteration of the loop, so that counting, and moving sums to where an iteration expects them,
+/// do not displace multiplying.
+const UNROLLED: u32 = 8;
 
 /// The common beginning of these shaders: module, entry point and buffers, and a loop for the steps.
 pub(super) struct Shader {
@@ -77,6 +81,34 @@ impl Shader {
         op(&mut module.code, Op::Label, &[merge]);
     }
 
+    /// Performs `steps` steps, each of which replaces the value `at` of every one of the variables `sums` by what `add`
+    /// makes of it; [`UNROLLED`] of them in an iteration, then the rest one by one.
+    fn accumulate(
+        &mut self,
+        counter: u32,
+        steps: u32,
+        ty: u32,
+        sums: &[u32],
+        add: impl Fn(&mut Module, usize, u32) -> u32,
+    ) {
+        let uint = self.entry.uint;
+        let unrolled = self.module.constant(UNROLLED);
+        let [rounds, rest] = [Op::UDiv, Op::UMod].map(|part| self.module.result(part, uint, &[steps, unrolled]));
+        for (iterations, of_iteration) in [(rounds, UNROLLED), (rest, 1)] {
+            self.repeat(counter, iterations, |module| {
+                let mut values: Vec<u32> = sums.iter().map(|sum| module.result(Op::Load, ty, &[*sum])).collect();
+                for _ in 0..of_iteration {
+                    for (at, value) in values.iter_mut().enumerate() {
+                        *value = add(module, at, *value);
+                    }
+                }
+                for (sum, value) in sums.iter().zip(values) {
+                    op(&mut module.code, Op::Store, &[*sum, value]);
+                }
+            });
+        }
+    }
+
     /// The element `at` of a buffer.
     fn element(&mut self, buffer: usize, at: u32) -> u32 {
         self.module.element(self.buffers[buffer], at)
@@ -123,11 +155,9 @@ impl Kernel {
             let start = load(&mut shader, 2, matrix_d, at * m * n, stride_n);
             op(&mut shader.module.code, Op::Store, &[*sum, start]);
         }
-        shader.repeat(variables[0], steps, |module| {
-            for (at, sum) in variables[1..].iter().enumerate() {
-                let count = OPERANDS as usize;
-                self.add_product(module, matrix_d, (of_a[at % count], of_b[at / count]), *sum);
-            }
+        let count = OPERANDS as usize;
+        shader.accumulate(variables[0], steps, matrix_d, &variables[1..], |module, at, before| {
+            self.multiply_add(module, matrix_d, [of_a[at % count], of_b[at / count], before])
         });
         for (at, sum) in (0..SUMS).zip(&variables[1..]) {
             let last = shader.module.result(Op::Load, matrix_d, &[*sum]);
@@ -162,12 +192,11 @@ pub fn fma() -> Vec<u32> {
         let start = load(&mut shader, 2, at);
         op(&mut shader.module.code, Op::Store, &[*sum, start]);
     }
-    shader.repeat(variables[0], steps, |module| {
-        for (factor, sum) in factors.iter().zip(&variables[1..]) {
-            let before = module.result(Op::Load, float, &[*sum]);
-            let after = module.glsl(float, GlslStd450Op::Fma, &[common, *factor, before]);
-            op(&mut module.code, Op::Store, &[*sum, after]);
-        }
+    shader.accumulate(variables[0], steps, float, &variables[1..], |module, at, before| {
+        let after = module.glsl(float, GlslStd450Op::Fma, &[common, factors[at], before]);
+        // Otherwise a driver may add the products of several steps first.
+        module.decorate(after, Decoration::NoContraction, &[]);
+        after
     });
     let first = shader.scaled(group, FMA_INVOCATIONS, 0);
     let own = shader.module.result(Op::IAdd, uint, &[first, lane]);

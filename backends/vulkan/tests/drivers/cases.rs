@@ -372,7 +372,7 @@ fn timed() {
     let mut random = Random(7);
     for operation in device.operations().values().filter(|operation| operation.id.c == operation.id.d) {
         let (m, n, k) = operation.id.shape.sizes();
-        for (tiles, steps, span) in [(1, 1, Span::One), (5, 3, Span::One), (64, 4, Span::All)] {
+        for (tiles, steps, span) in [(1, 1, Span::One), (5, 11, Span::One), (64, 16, Span::All)] {
             let operands = batch(&mut random, &operation.id, tiles, Inputs::Moderate);
             let timed = time(&device, operation, &Load { operands: &operands, steps, span }).unwrap();
             let mut batch = TileBatch::zeros(operation, timed.pattern.len());
