@@ -314,6 +314,8 @@ impl Aim {
             };
             let of_a = subnormal.a.then(|| of(a, b)).into_iter().flatten();
             aim.centres = of_a.chain(subnormal.b.then(|| of(b, a)).into_iter().flatten()).collect();
+            // Any sum may have such a product as its largest term.
+            aim.tied = rival.hypothesis.skeleton.nodes().iter().filter_map(|node| tied(&node.parts)).collect();
         }
         if let Some(floor) = rival.floor {
             let bits = rival.hypothesis.adders.iter().flat_map(|adder| &adder.grid).map(|rule| rule.fraction_bits);
@@ -487,7 +489,7 @@ impl Aim {
         let (halves, lower) = ([1, 3][random.below(2)], i32::from(random.flip()));
         if !beside_c || random.flip() {
             let second = next(random)?;
-            put(&mut dot, random, deep, (1, 1), top);
+            (dot.a[deep], dot.b[deep]) = self.power(id, top, random);
             put(&mut dot, random, second, (halves, 1), half + 1 - lower);
             if beside_c {
                 dot.c = id.c.truncated(random.flip(), small, below - 2);
@@ -521,6 +523,19 @@ impl Aim {
         }
         let of_b = exponent / 2 + random.between(-2, 2);
         (value(random, id.a, exponent - of_b), value(random, id.b, of_b))
+    }
+
+    /// Draws the operands of a product of ±2^exponent; one is subnormal if those of its kind are to be.
+    fn power(&self, id: &OperationId, exponent: i32, random: &mut Random) -> (u64, u64) {
+        let Operands { a, b, .. } = self.subnormal;
+        let of_a = if b && (!a || random.flip()) {
+            exponent - subnormal_exponent(random, id.b)
+        } else if a {
+            subnormal_exponent(random, id.a)
+        } else {
+            exponent - exponent / 2 - random.between(-2, 2)
+        };
+        (id.a.truncated(random.flip(), 1, of_a), id.b.truncated(false, 1, exponent - of_a))
     }
 
     /// Draws a dot of one to four terms of one addition, or of any leaves.
@@ -604,6 +619,12 @@ fn subnormal(random: &mut Random, format: Format) -> (u64, i32) {
     let significand = (random.bits() & ((1 << bits) - 1)) >> random.below(bits.max(1) as usize) | 1;
     let lowest = least - bits.cast_signed();
     (format.truncated(random.flip(), significand, lowest), lowest + significand.ilog2().cast_signed())
+}
+
+/// Draws an exponent that only subnormals have; the smallest of the format if it has none.
+fn subnormal_exponent(random: &mut Random, format: Format) -> i32 {
+    let least = format.as_float().map_or(0, FloatEncoding::min_exponent);
+    least - 1 - i32::try_from(random.below(format.fraction_bits().max(1) as usize)).unwrap_or(0)
 }
 
 /// Draws a value with this exponent and with few or many significand bits, rounded toward zero and saturated.
