@@ -1,10 +1,13 @@
 //! Whole matrices: operands packed as fragments, one launch per product, with the loop along k in the kernel.
 
 use std::collections::{HashMap, hash_map::Entry};
+use std::num::NonZero;
+use std::ops::Range;
+use std::thread;
 
 use cudarc::driver::{CudaFunction, CudaSlice, PushKernelArg};
-use mxprobe_api::{Elements, Error, GemmOperands, OperationId, written::is_all};
-use mxprobe_shaders::ptx::layout::Layouts;
+use mxprobe_api::{Elements, Error, Format, GemmOperands, OperationId, written::is_all};
+use mxprobe_shaders::ptx::layout::{Layout, Layouts};
 use mxprobe_shaders::ptx::product::{Block, Order, ProductKernel, ProductKernels, name};
 use mxprobe_shaders::ptx::{Instruction, Target};
 
@@ -65,10 +68,7 @@ impl Kernels {
         match launch_checked(session, compiled, layouts, &order) {
             Err(error) if error.is_out_of_memory() => Ok(None),
             Err(error) => Err(error.context(id)),
-            Ok(packed) => {
-                let unpacked = layouts.d.unpack(&packed, id.d, blocks * order.tiles_of_block());
-                Ok(Some(order.scatter(&unpacked)))
-            }
+            Ok(packed) => Ok(Some(unpacked(&order, &layouts.d, &packed, id.d, product.m * product.n))),
         }
     }
 }
@@ -83,11 +83,12 @@ fn launch_checked(
     let all = order.down * order.across * order.tiles_of_block();
     let d_bytes = all / layouts.d.group() * layouts.d.bytes();
     let ProductKernel { a, b, .. } = &compiled.kernel;
-    let inputs = [
-        session.upload(&a.arrange(layouts.a.pack_all(&order.gather_a())))?,
-        session.upload(&b.arrange(layouts.b.pack_all(&order.gather_b())))?,
-        session.upload(&layouts.c.pack_all(&order.gather_c()))?,
-    ];
+    let of_a = packed(order.pieces_of_a(), |pieces| a.arrange(layouts.a.pack_all(&order.gather_a(pieces))));
+    let of_a = session.upload(&of_a)?;
+    let of_b = packed(order.pieces_of_b(), |pieces| b.arrange(layouts.b.pack_all(&order.gather_b(pieces))));
+    let of_b = session.upload(&of_b)?;
+    let of_c = packed(order.down, |down| layouts.c.pack_all(&order.gather_c(down)));
+    let inputs = [of_a, of_b, session.upload(&of_c)?];
     let lengths = [order.steps, order.across, order.down].map(|length| length as u64);
     let filled_with = |d: &[u8], filling: u8| layouts.d.tiles_where(d, |word| is_all(word, filling));
     let words = |unwritten: &[usize]| {
@@ -95,6 +96,42 @@ fn launch_checked(
         format!("the launch succeeded and {count} of {all} tiles of a product were never written, tile {first} first")
     };
     written(|filling| launch(session, compiled, &inputs, (d_bytes, filling), lengths), filled_with, words)
+}
+
+/// Packs this many pieces of equal size, on several threads.
+fn packed(pieces: usize, pack: impl Fn(Range<usize>) -> Vec<u8> + Sync) -> Vec<u8> {
+    let each = pieces.div_ceil(threads()).max(1);
+    let parts: Vec<Range<usize>> = (0..pieces).step_by(each).map(|first| first..pieces.min(first + each)).collect();
+    let parts: Vec<Vec<u8>> = thread::scope(|scope| {
+        let begun: Vec<_> = parts.into_iter().map(|part| scope.spawn(|| pack(part))).collect();
+        begun.into_iter().map(|part| part.join().expect("packing does not panic")).collect()
+    });
+    parts.concat()
+}
+
+/// Unpacks D, of this many elements, on several threads.
+fn unpacked(order: &Order<'_>, layout: &Layout, packed: &[u8], format: Format, len: usize) -> Elements {
+    let mut d = Elements::zeros(format, len);
+    let tiles = order.tiles_across();
+    let (bytes, packed_bytes) =
+        (order.elements_across() * format.storage_bytes(), tiles / layout.group() * layout.bytes());
+    let each = order.down.div_ceil(threads());
+    thread::scope(|scope| {
+        let parts = d.bytes_mut().chunks_mut(each * bytes).zip(packed.chunks(each * packed_bytes));
+        for (at, (into, packed)) in parts.enumerate() {
+            scope.spawn(move || {
+                let rows = into.chunks_mut(bytes).zip(packed.chunks_exact(packed_bytes));
+                for (down, (into, packed)) in rows.enumerate() {
+                    order.scatter(at * each + down, &layout.unpack(packed, format, tiles), into);
+                }
+            });
+        }
+    });
+    d
+}
+
+fn threads() -> usize {
+    thread::available_parallelism().map_or(1, NonZero::get)
 }
 
 fn launch(

@@ -21,6 +21,9 @@ const MOST_GROUPS: u32 = 8192;
 const TRIAL_NS: f64 = 300_000.0;
 /// A trial that takes longer than this ends the search: the device is slow, whatever the number of workgroups.
 const LONG_TRIAL_NS: f64 = 50_000_000.0;
+/// The search ends after this many numbers of workgroups that were no faster. A device that gives one processor two
+/// workgroups and others none is slower with 256 than with 192, and faster again with thousands.
+const WITHOUT_GAIN: usize = 6;
 
 /// A shader and its inputs.
 struct Work {
@@ -110,7 +113,7 @@ fn fastest(session: &mut Session, id: &OperationId, work: &Work) -> Result<u32, 
     }
     let most = MOST_GROUPS.min(u32::try_from(OUTPUT_BYTES / work.group_bytes).unwrap_or(1)).max(1);
     let counts = (0..).flat_map(|power| [1u32 << power, 3 << power]).take_while(|count| *count <= most);
-    let (mut best, mut steps) = ((0.0, 1), 1u32);
+    let (mut best, mut steps, mut without_gain) = ((0.0, 1), 1u32, 0);
     for groups in counts {
         let mut elapsed_ns = run(session, work, groups, steps)?.0;
         while elapsed_ns < TRIAL_NS && steps < 1 << 20 {
@@ -119,10 +122,11 @@ fn fastest(session: &mut Session, id: &OperationId, work: &Work) -> Result<u32, 
         }
         elapsed_ns = elapsed_ns.min(run(session, work, groups, steps)?.0);
         let rate = f64::from(groups) * f64::from(steps) / elapsed_ns;
+        without_gain += 1;
         if rate > best.0 {
-            best = (rate, groups);
+            (best, without_gain) = ((rate, groups), 0);
         }
-        if rate < 0.8 * best.0 && groups > 64 || elapsed_ns > LONG_TRIAL_NS {
+        if without_gain == WITHOUT_GAIN || elapsed_ns > LONG_TRIAL_NS {
             break;
         }
     }

@@ -197,15 +197,33 @@ fn page(report: &BenchReport, evidence: bool) -> Vec<Block> {
     let without = report.operations.iter().filter(|found| found.outcome != Outcome::Measured);
     let rows: Vec<Row> = without.clone().map(unmeasured).collect();
     if !rows.is_empty() {
-        let sentences = without.map(|found| {
-            let reason = found.reason.as_deref().unwrap_or("no reason");
-            format!("— {}: {}: {reason}", found.id, found.outcome.name())
-        });
-        blocks.push(Block::Screen(vec![Block::list(sentences)]));
+        blocks.push(Block::Screen(vec![Block::list(on_terminal(without, evidence))]));
         let table = Block::table(["operation", "outcome", "reason"], rows);
         blocks.push(Block::Paper(vec![Block::heading(2, "Not measured"), table]));
     }
     blocks
+}
+
+/// The operations without a rate, a sentence for each; without `evidence`, one for all that have the same outcome and
+/// reason if they are many.
+fn on_terminal<'a>(without: impl Iterator<Item = &'a Throughput>, evidence: bool) -> Vec<String> {
+    let mut alike: Vec<(Outcome, &str, Vec<&OperationId>)> = Vec::new();
+    for found in without {
+        let reason = found.reason.as_deref().unwrap_or("no reason");
+        match alike.iter_mut().find(|(outcome, other, _)| *outcome == found.outcome && *other == reason) {
+            Some((.., ids)) => ids.push(&found.id),
+            None => alike.push((found.outcome, reason, vec![&found.id])),
+        }
+    }
+    let sentences = alike.into_iter().flat_map(|(outcome, reason, ids)| {
+        let names: Vec<String> = if evidence || ids.len() <= FEW {
+            ids.iter().map(ToString::to_string).collect()
+        } else {
+            vec![counted(ids.len(), "operation")]
+        };
+        names.into_iter().map(move |name| format!("— {name}: {}: {reason}", outcome.name()))
+    });
+    sentences.collect()
 }
 
 /// The maximum number of operations listed one by one on a terminal.

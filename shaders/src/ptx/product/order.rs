@@ -1,5 +1,7 @@
 //! Tiles of matrices in the order in which the kernels of whole matrices read and write them.
 
+use std::ops::Range;
+
 use mxprobe_api::{Elements, GemmOperands};
 
 use super::Block;
@@ -49,41 +51,65 @@ impl<'a> Order<'a> {
         self.rows * self.group * self.columns
     }
 
-    /// The tiles of A, padded with +0 beyond the matrix.
+    /// The number of pieces of A that are packed independently of each other: a step of a block row each.
     #[must_use]
-    pub fn gather_a(&self) -> Elements {
+    pub fn pieces_of_a(&self) -> usize {
+        self.down * self.steps
+    }
+
+    /// The tiles of these pieces of A, padded with +0 beyond the matrix.
+    #[must_use]
+    pub fn gather_a(&self, pieces: Range<usize>) -> Elements {
         let (m, _, k) = self.tile;
         let lines = self.rows * self.group;
-        let corners = (0..self.down).flat_map(|block| {
-            (0..self.steps).flat_map(move |step| (0..lines).map(move |line| ((block * lines + line) * m, step * k)))
+        let corners = pieces.flat_map(|piece| {
+            let (block, step) = (piece / self.steps, piece % self.steps);
+            (0..lines).map(move |line| ((block * lines + line) * m, step * k))
         });
         gather(self.product.a, (self.product.m, self.product.k), corners, (m, k))
     }
 
-    /// The tiles of B, padded with +0 beyond the matrix.
+    /// The number of pieces of B that are packed independently of each other: a step of a block column each.
     #[must_use]
-    pub fn gather_b(&self) -> Elements {
+    pub fn pieces_of_b(&self) -> usize {
+        self.across * self.steps
+    }
+
+    /// The tiles of these pieces of B, padded with +0 beyond the matrix.
+    #[must_use]
+    pub fn gather_b(&self, pieces: Range<usize>) -> Elements {
         let (_, n, k) = self.tile;
-        let corners = (0..self.across).flat_map(|block| {
-            (0..self.steps).flat_map(move |step| {
-                let tiles = (0..self.columns).map(move |at| (step * k, (block * self.columns + at) * n));
-                tiles.flat_map(|corner| std::iter::repeat_n(corner, self.group))
-            })
+        let corners = pieces.flat_map(|piece| {
+            let (block, step) = (piece / self.steps, piece % self.steps);
+            let tiles = (0..self.columns).map(move |at| (step * k, (block * self.columns + at) * n));
+            tiles.flat_map(|corner| std::iter::repeat_n(corner, self.group))
         });
         gather(self.product.b, (self.product.k, self.product.n), corners, (k, n))
     }
 
-    /// The tiles of C, padded with +0 beyond the matrix.
+    /// The tiles of C in these block rows, padded with +0 beyond the matrix.
     #[must_use]
-    pub fn gather_c(&self) -> Elements {
+    pub fn gather_c(&self, down: Range<usize>) -> Elements {
         let (m, n, _) = self.tile;
-        gather(self.product.c, (self.product.m, self.product.n), self.corners_of_d(), (m, n))
+        gather(self.product.c, (self.product.m, self.product.n), self.corners_of_d(down), (m, n))
     }
 
-    /// The first elements of the tiles of D, in their order.
-    fn corners_of_d(&self) -> impl Iterator<Item = (usize, usize)> {
+    /// The number of tiles of D in a block row.
+    #[must_use]
+    pub fn tiles_across(&self) -> usize {
+        self.across * self.tiles_of_block()
+    }
+
+    /// The number of elements of D in a block row; the last one may be cut off.
+    #[must_use]
+    pub fn elements_across(&self) -> usize {
+        self.rows * self.group * self.tile.0 * self.product.n
+    }
+
+    /// The first elements of the tiles of D in these block rows, in their order.
+    fn corners_of_d(&self, down: Range<usize>) -> impl Iterator<Item = (usize, usize)> {
         let (m, n, _) = self.tile;
-        let blocks = (0..self.down).flat_map(|down| (0..self.across).map(move |across| (down, across)));
+        let blocks = down.flat_map(|down| (0..self.across).map(move |across| (down, across)));
         blocks.flat_map(move |(down, across)| {
             let groups = (0..self.rows).flat_map(|row| (0..self.columns).map(move |column| (row, column)));
             groups.flat_map(move |(row, column)| {
@@ -93,19 +119,17 @@ impl<'a> Order<'a> {
         })
     }
 
-    /// Assembles D from its tiles.
-    #[must_use]
-    pub fn scatter(&self, tiles: &Elements) -> Elements {
+    /// Copies the tiles of a block row of D to where its elements are.
+    pub fn scatter(&self, down: usize, tiles: &Elements, into: &mut [u8]) {
         let (size, (m, n, _)) = (tiles.format().storage_bytes(), self.tile);
+        let first = down * self.elements_across();
         let extent = (self.product.m, self.product.n);
-        let mut d = Elements::zeros(tiles.format(), extent.0 * extent.1);
-        let target = d.bytes_mut();
-        for (corner, tile) in self.corners_of_d().zip(tiles.bytes().chunks_exact(m * n * size)) {
+        for (corner, tile) in self.corners_of_d(down..down + 1).zip(tiles.bytes().chunks_exact(m * n * size)) {
             for (line, place, count) in lines_inside(extent, corner, (m, n)) {
-                target[place * size..][..count * size].copy_from_slice(&tile[line * n * size..][..count * size]);
+                into[(place - first) * size..][..count * size]
+                    .copy_from_slice(&tile[line * n * size..][..count * size]);
             }
         }
-        d
     }
 }
 
