@@ -37,9 +37,10 @@ fn name(path: &Path) -> &str {
 }
 
 /// The table at the top of what `mxprobe report` makes of each report, one below the other, with the device and its driver
-/// in front of each row.
+/// in front of the first row. Reports whose tables are equal share one.
 fn findings() -> String {
-    let mut table = String::new();
+    let mut head = String::new();
+    let mut found: Vec<(Vec<String>, Vec<String>)> = Vec::new();
     for path in files("results", "json") {
         let report: Value = serde_json::from_str(&read(&path)).expect("JSON");
         let device = &report["device"];
@@ -52,15 +53,19 @@ fn findings() -> String {
         let mut command = Command::new(env!("CARGO_BIN_EXE_mxprobe"));
         let shown = text(command.args(["report", "--format", "markdown"]).arg(&path).output().expect("it starts"));
         let mut rows = shown.lines().skip_while(|line| !line.starts_with("| sums of"));
-        let (Some(head), Some(rule)) = (rows.next(), rows.next()) else { continue };
-        if table.is_empty() {
-            let _ = write!(table, "| device and driver {head}\n| --- {rule}\n");
-        }
-        for row in rows.take_while(|row| row.starts_with('|')) {
-            let _ = writeln!(table, "| {who} {row}");
+        let (Some(heads), Some(rule)) = (rows.next(), rows.next()) else { continue };
+        head = format!("| device and driver {heads}\n| --- {rule}\n");
+        let rows: Vec<String> = rows.take_while(|row| row.starts_with('|')).map(str::to_owned).collect();
+        match found.iter_mut().find(|(_, known)| *known == rows) {
+            Some((devices, _)) => devices.push(who),
+            None => found.push((vec![who], rows)),
         }
     }
-    table
+    let lines = found.iter().flat_map(|(devices, rows)| {
+        let first = devices.join("<br>");
+        rows.iter().enumerate().map(move |(at, row)| format!("| {} {row}\n", if at == 0 { &first } else { "" }))
+    });
+    head + &lines.collect::<String>()
 }
 
 /// Fails unless the text between the marks of this name in a document is `wanted`; blessing writes it there.
@@ -129,10 +134,17 @@ fn words(list: &Value) -> String {
 fn bits() -> String {
     let heads: Vec<&str> = SUMS.iter().map(|(head, ..)| *head).collect();
     let mut table = format!("| unit | from | {} |\n|---|---|{}\n", heads.join(" | "), "---|".repeat(heads.len()));
-    let mut line = |name: &str, from: &str, summary: &Value| {
+    // Names, where the numbers are from, and the numbers. Reports with the same numbers share a line.
+    let mut lines: Vec<(Vec<String>, &str, String)> = Vec::new();
+    let mut line = |name: String, from, summary: &Value| {
         let cells: Vec<String> = SUMS.iter().map(|(_, kinds, _)| kept(summary, kinds)).collect();
-        if cells.iter().any(|cell| cell != "–") {
-            let _ = writeln!(table, "| {name} | {from} | {} |", cells.join(" | "));
+        let shown = cells.join(" | ");
+        if cells.iter().all(|cell| cell == "–") {
+            return;
+        }
+        match lines.iter_mut().find(|(_, other, known)| *other == from && from == "measured" && *known == shown) {
+            Some((names, ..)) => names.push(name),
+            None => lines.push((vec![name], from, shown)),
         }
     };
     let loops = ["fma-chain", "pairwise", "serial"];
@@ -149,13 +161,16 @@ fn bits() -> String {
         // A unit that only has integer operations has none of these.
         let Ok(report) = serde_json::from_slice::<Value>(&output.stdout) else { continue };
         let title = report["device"]["name"].as_str().expect("a name").trim_start_matches("model of ").to_owned();
-        line(&title, "model", &report["summary"]);
+        line(title, "model", &report["summary"]);
     }
     for path in files("results", "json") {
         let report: Value = serde_json::from_str(&read(&path)).expect("JSON");
         let report_of: mxprobe::report::Report = serde_json::from_value(report).expect("a report");
         let summary = serde_json::to_value(mxprobe::report::Summary::of(&report_of.operations)).expect("JSON");
-        line(&format!("{} ([report](results/{}))", report_of.device.name, name(&path)), "measured", &summary);
+        line(format!("{} ([report](results/{}))", report_of.device.name, name(&path)), "measured", &summary);
+    }
+    for (names, from, cells) in lines {
+        let _ = writeln!(table, "| {} | {from} | {cells} |", names.join("<br>"));
     }
     table
 }

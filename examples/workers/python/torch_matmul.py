@@ -49,4 +49,4 @@ if GPU:
         Operation("gemm.m*n*k*.f32.tf32.tf32.f32", in_f32(tf32=True)),
     ]
 name = f"torch on {torch.cuda.get_device_name()}" if GPU else "torch"
-serve(Device(name, operations, version=torch.__version__))
+serve(Device(name, operations, kind="hardware" if GPU else "software", version=torch.__version__))

@@ -92,5 +92,8 @@ operations += [
     dot("dot", (64, 64, 128), "f32", "e4m3", "e4m3"),
     dot("imprecise32", (64, 64, 128), "f32", "e4m3", "e4m3", imprecise=32),
 ]
-where = "its interpreter" if INTERPRETED else torch.cuda.get_device_name()
-serve(Device(f"Triton on {where}", operations, version=triton.__version__))
+if INTERPRETED:
+    serve(Device("Triton's interpreter", operations, version=triton.__version__))
+else:
+    name = f"Triton on {torch.cuda.get_device_name()}"
+    serve(Device(name, operations, kind="hardware", version=triton.__version__))
