@@ -85,7 +85,7 @@ impl Lanes for Avx2 {
         }
     }
     #[inline(always)]
-    unsafe fn round_to_f16(sum: Self::I, unit: Self::I) -> (Self::F, Self::I) {
+    unsafe fn round_to_f16(sum: Self::I, unit: Self::I) -> (Self::F, Self::I, Self::I) {
         unsafe {
             let magnitude = _mm256_abs_epi32(sum);
             let nearest = _mm256_cvtepi32_ps(magnitude);
@@ -103,7 +103,7 @@ impl Lanes for Avx2 {
             let rounded = _mm256_castps_si256(rounded);
             let zero = _mm256_cmpeq_epi32(rounded, _mm256_setzero_si256());
             let sign = _mm256_andnot_si256(zero, _mm256_and_si256(sum, _mm256_set1_epi32(i32::MIN)));
-            (_mm256_castsi256_ps(_mm256_or_si256(rounded, sign)), _mm256_or_si256(huge, infinite))
+            (_mm256_castsi256_ps(_mm256_or_si256(rounded, sign)), infinite, huge)
         }
     }
     #[inline(always)]

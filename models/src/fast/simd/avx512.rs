@@ -72,7 +72,7 @@ impl Lanes for Avx512 {
         }
     }
     #[inline(always)]
-    unsafe fn round_to_f16(sum: Self::I, unit: Self::I) -> (Self::F, Self::I) {
+    unsafe fn round_to_f16(sum: Self::I, unit: Self::I) -> (Self::F, Self::I, Self::I) {
         unsafe {
             // Rounds to odd: toward zero, with the lowest bit set if anything was lost.
             let value = _mm512_cvt_roundepi32_ps::<TOWARD_ZERO>(sum);
@@ -82,7 +82,7 @@ impl Lanes for Avx512 {
             let scaled = _mm512_scalef_ps(_mm512_castsi512_ps(odd), _mm512_cvtepi32_ps(unit));
             let (rounded, infinite) = Self::narrow_to_f16(scaled);
             // −0 becomes +0.
-            (_mm512_add_ps(rounded, _mm512_setzero_ps()), infinite)
+            (_mm512_add_ps(rounded, _mm512_setzero_ps()), infinite, _mm512_setzero_si512())
         }
     }
     #[inline(always)]

@@ -28,6 +28,11 @@
 //! 2^128 for every F ≥ 23, and a sum of 4·L + 2 is for F = 13. So an accumulator is never infinite or NaN here. Results
 //! below the normal range are exact in AVX-512, whose scaling rounds toward zero; on other paths they are left as well.
 //!
+//! **Infinities.** Operands and c are finite here, so a sum of f16 that became infinite stays so until the next operation,
+//! or in a chain that begins with c, to its end: `frozen` holds it, and the lane goes on from 0. If c is added afterwards,
+//! the next operation finds an infinite c and leaves the lane to the scalar evaluator: its chain may become the opposite
+//! infinity.
+//!
 //! **Aligning in halves.** If 2^t may lie outside f32, t is split into two factors. The first product can underflow
 //! only if the second factor is below 1 as well and the result therefore far below 1; it can be rounded, but not to 1.
 
@@ -60,6 +65,8 @@ pub(crate) struct Chain {
     pub least: (i32, i32),
     /// Whether results are f16.
     pub half: bool,
+    /// Whether an f16 beyond the range is an infinity; if not, it is left to the scalar evaluator.
+    pub infinite: bool,
     /// Whether base exponents differ from block to block. If not, `base` is the sum of both.
     pub wide: bool,
     pub base: i32,
@@ -100,17 +107,31 @@ pub(super) unsafe fn run<V: Lanes, const NG: usize, const HALF: bool, const WIDE
     for from in (0..task.panel).step_by(columns) {
         for row in 0..task.rows {
             // SAFETY: upheld by the caller.
-            unsafe { one_row::<V, NG, HALF, WIDE, CHECK>(task, row, from) };
+            let left = unsafe { one_row::<V, NG, HALF, WIDE, CHECK, false>(task, row, from) };
+            // Nothing was stored, so the row can be computed again, with infinities.
+            if HALF && left && task.chain.infinite {
+                // SAFETY: upheld by the caller.
+                unsafe { one_row::<V, NG, HALF, WIDE, CHECK, true>(task, row, from) };
+            }
         }
     }
 }
 
+/// Returns whether lanes are left to the scalar evaluator. If they are and infinities may occur, which are left too unless
+/// `INFINITE`, nothing is stored.
 #[inline(always)]
-unsafe fn one_row<V: Lanes, const NG: usize, const HALF: bool, const WIDE: bool, const CHECK: bool>(
+unsafe fn one_row<
+    V: Lanes,
+    const NG: usize,
+    const HALF: bool,
+    const WIDE: bool,
+    const CHECK: bool,
+    const INFINITE: bool,
+>(
     task: &Task<'_>,
     row: usize,
     from: usize,
-) {
+) -> bool {
     let chain = task.chain;
     let len = chain.len;
     // SAFETY: rows and columns are within the bounds of the task; the processor has the instructions.
@@ -129,8 +150,19 @@ unsafe fn one_row<V: Lanes, const NG: usize, const HALF: bool, const WIDE: bool,
         let mut flags = [zero; NG];
         let mut highest = [zero; NG];
         let mut clamped = [V::splat_i(-1); NG];
+        // An infinity, or 0.
+        let mut frozen = [zero; NG];
         for g in 0..NG {
             acc[g] = V::load_f(accumulators.add(g * V::WIDTH));
+            if HALF && chain.join == Join::Nothing {
+                let is_frozen = is_infinite::<V>(acc[g]);
+                if !INFINITE {
+                    flags[g] = is_frozen;
+                    continue;
+                }
+                frozen[g] = V::and(is_frozen, V::bits(acc[g]));
+                acc[g] = V::from_bits(V::select(is_frozen, zero, V::bits(acc[g])));
+            }
         }
         let fraction = V::splat_i(chain.fraction_bits);
         let floor = V::splat_i(chain.floor);
@@ -144,6 +176,7 @@ unsafe fn one_row<V: Lanes, const NG: usize, const HALF: bool, const WIDE: bool,
                     flags[g] = V::or(flags[g], V::greater(magnitude, V::splat_i(0x7b00_0000)));
                     saved[g] = acc[g];
                     acc[g] = V::splat_f(0.0);
+                    frozen[g] = zero;
                 }
             }
             for _ in 0..chain.blocks {
@@ -203,9 +236,12 @@ unsafe fn one_row<V: Lanes, const NG: usize, const HALF: bool, const WIDE: bool,
                         }
                     }
                 }
+                let mut infinite = [zero; NG];
                 for g in 0..NG {
                     let (value, unknown) = if HALF {
-                        V::round_to_f16(sums[g], exponents[g])
+                        let (value, beyond, unknown) = V::round_to_f16(sums[g], exponents[g]);
+                        infinite[g] = beyond;
+                        (value, if INFINITE { unknown } else { V::or(unknown, beyond) })
                     } else {
                         V::round_toward_zero(sums[g], exponents[g])
                     };
@@ -215,6 +251,9 @@ unsafe fn one_row<V: Lanes, const NG: usize, const HALF: bool, const WIDE: bool,
                         // A negative sum that underflows, or all of whose bits are cut, is +0 as well.
                         acc[g] = V::add_f(acc[g], V::splat_f(0.0));
                     }
+                }
+                if INFINITE {
+                    freeze::<V, NG>(&infinite, &mut acc, &mut frozen);
                 }
                 least = V::splat_i(chain.least.1);
                 a_values = a_values.add(len);
@@ -227,15 +266,24 @@ unsafe fn one_row<V: Lanes, const NG: usize, const HALF: bool, const WIDE: bool,
                 }
             }
             if chain.join == Join::AddC {
+                let mut infinite = [zero; NG];
                 for g in 0..NG {
                     acc[g] = V::add_f(acc[g], saved[g]);
                     if HALF {
-                        let (value, infinite) = V::narrow_to_f16(acc[g]);
-                        acc[g] = value;
-                        flags[g] = V::or(flags[g], infinite);
+                        (acc[g], infinite[g]) = V::narrow_to_f16(acc[g]);
+                        if !INFINITE {
+                            flags[g] = V::or(flags[g], infinite[g]);
+                        }
                     }
                 }
+                if INFINITE {
+                    freeze::<V, NG>(&infinite, &mut acc, &mut frozen);
+                    thaw::<V, NG>(&mut acc, &frozen);
+                }
             }
+        }
+        if INFINITE && chain.join == Join::Nothing {
+            thaw::<V, NG>(&mut acc, &frozen);
         }
         let mut left = 0;
         for g in 0..NG {
@@ -246,8 +294,56 @@ unsafe fn one_row<V: Lanes, const NG: usize, const HALF: bool, const WIDE: bool,
                 bad = V::or(bad, inner);
             }
             left |= V::negative_lanes(bad) << (from + g * V::WIDTH);
+        }
+        if HALF && !INFINITE && chain.infinite && left != 0 {
+            return true;
+        }
+        for g in 0..NG {
             V::store_f(accumulators.add(g * V::WIDTH), acc[g]);
         }
         *task.left.add(row) |= left;
+        left != 0
+    }
+}
+
+/// −1 in lanes that hold an infinity.
+///
+/// # Safety
+/// The processor has the instructions of `V`.
+#[inline(always)]
+unsafe fn is_infinite<V: Lanes>(x: V::F) -> V::I {
+    // SAFETY: upheld by the caller.
+    unsafe { V::greater(V::and(V::bits(x), V::splat_i(i32::MAX)), V::splat_i(0x7f7f_ffff)) }
+}
+
+/// Freezes lanes whose values just became infinite, unless they are frozen, and sets their values to 0.
+///
+/// # Safety
+/// The processor has the instructions of `V`.
+#[inline(always)]
+unsafe fn freeze<V: Lanes, const NG: usize>(infinite: &[V::I; NG], acc: &mut [V::F; NG], frozen: &mut [V::I; NG]) {
+    // SAFETY: upheld by the caller.
+    unsafe {
+        for g in 0..NG {
+            let infinity = V::or(V::and(V::bits(acc[g]), V::splat_i(i32::MIN)), V::splat_i(0x7f80_0000));
+            let is_frozen = is_infinite::<V>(V::from_bits(frozen[g]));
+            frozen[g] = V::select(is_frozen, frozen[g], V::and(infinite[g], infinity));
+            acc[g] = V::from_bits(V::select(infinite[g], V::splat_i(0), V::bits(acc[g])));
+        }
+    }
+}
+
+/// Puts the infinities of frozen lanes in place of their values.
+///
+/// # Safety
+/// The processor has the instructions of `V`.
+#[inline(always)]
+unsafe fn thaw<V: Lanes, const NG: usize>(acc: &mut [V::F; NG], frozen: &[V::I; NG]) {
+    // SAFETY: upheld by the caller.
+    unsafe {
+        for (value, frozen) in acc.iter_mut().zip(frozen) {
+            let is_frozen = is_infinite::<V>(V::from_bits(*frozen));
+            *value = V::from_bits(V::select(is_frozen, *frozen, V::bits(*value)));
+        }
     }
 }

@@ -50,9 +50,10 @@ pub(super) trait Lanes: Copy {
     unsafe fn align(x: Self::F, t: Self::I) -> Self::I;
     /// `sum · 2^unit` rounded toward zero, and −1 in lanes whose result is unknown.
     unsafe fn round_toward_zero(sum: Self::I, unit: Self::I) -> (Self::F, Self::I);
-    /// `sum · 2^unit` rounded to nearest even as an f16, with zeros unsigned; and −1 in lanes where it is infinite.
-    unsafe fn round_to_f16(sum: Self::I, unit: Self::I) -> (Self::F, Self::I);
-    /// Rounds to nearest even as an f16; and −1 in lanes where the result is infinite.
+    /// `sum · 2^unit` rounded to nearest even as an f16, with zeros unsigned; −1 in lanes where it is infinite; and −1 in
+    /// lanes whose result is unknown.
+    unsafe fn round_to_f16(sum: Self::I, unit: Self::I) -> (Self::F, Self::I, Self::I);
+    /// Rounds to nearest even as an f16; and −1 in lanes where the result is infinite, whose values are 2^16 or more.
     unsafe fn narrow_to_f16(x: Self::F) -> (Self::F, Self::I);
     /// The largest sum of a code of A and one of B over `len` products, by column. A's codes are four equal bytes each;
     /// B's are `stride` bytes apart and valid for `NG · WIDTH` bytes.
@@ -232,7 +233,7 @@ impl Lanes for Portable {
         (out, unknown)
     }
     #[inline(always)]
-    unsafe fn round_to_f16(sum: Self::I, unit: Self::I) -> (Self::F, Self::I) {
+    unsafe fn round_to_f16(sum: Self::I, unit: Self::I) -> (Self::F, Self::I, Self::I) {
         let magnitude = map(sum, |sum| sum.wrapping_abs());
         let nearest = map(magnitude, |magnitude| magnitude as f32);
         // SAFETY: no instructions beyond the baseline are needed.
@@ -255,7 +256,7 @@ impl Lanes for Portable {
             let sign = if rounded[lane].to_bits() == 0 { 0 } else { sum[lane].cast_unsigned() & 0x8000_0000 };
             out[lane] = f32::from_bits(rounded[lane].to_bits() | sign);
         }
-        (out, map2(unknown, infinite, |x, y| x | y))
+        (out, infinite, unknown)
     }
     #[inline(always)]
     unsafe fn narrow_to_f16(x: Self::F) -> (Self::F, Self::I) {

@@ -236,7 +236,7 @@ impl Grids<'_> {
                 GridOutput::Wide => (out.total, out.unit, out.exponent) = (total, unit, exponent),
                 GridOutput::F16 => {
                     for g in 0..NG {
-                        let (value, infinite) = V::round_to_f16(total[g], unit[g]);
+                        let (value, infinite, _) = V::round_to_f16(total[g], unit[g]);
                         let infinity = V::or(V::and(V::bits(value), V::splat_i(i32::MIN)), V::splat_i(0x7f80_0000));
                         out.value[g] = V::from_bits(V::select(V::sign(infinite), infinity, V::bits(value)));
                     }
