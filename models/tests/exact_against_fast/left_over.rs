@@ -67,3 +67,24 @@ fn dots_that_share_no_operands_have_the_bits_that_they_have_alone() {
         }
     }
 }
+
+/// A sum to nearest of this size is infinite, but the largest number is odd and nearer to zero.
+#[test]
+fn sums_to_odd_just_below_two_to_128_are_the_largest_number() {
+    let model = mxprobe_models::shipped().iter().find(|model| model.name == "arm").unwrap();
+    let id = "bfmmla.m2n2k4.f32.bf16.bf16.f32".parse().unwrap();
+    let reference = Evaluator::with_path(model, &id, Path::Exact).unwrap();
+    // 2^82 − 2^127, then c, and two more products: the same in each of 8 columns, so that a second kernel computes them.
+    let (a, b) = ([0xcf00, 0x7a00, 0x6100, 0x4080], [0xd900, 0xc480, 0xc380, 0x3600]);
+    for (of_c, wanted) in [(0xff00_0000, 0xff7f_ffff), (0xff00_0001, 0xff80_0000)] {
+        let a = Elements::from_bits(id.a, a);
+        let b = Elements::from_bits(id.b, b.into_iter().flat_map(|bits| std::iter::repeat_n(bits, 8)));
+        let c = Elements::from_bits(id.c, [of_c; 8]);
+        let case = Case { m: 1, n: 8, k: 4, a, b, c, scales: None };
+        assert_eq!(reference.multiply(&case.matrices(), 1).unwrap().get(0), wanted, "{of_c:#x}");
+        for path in fast_paths() {
+            let fast = Evaluator::with_path(model, &id, path).unwrap();
+            compare(&reference, &fast, &case, 1, "arm");
+        }
+    }
+}

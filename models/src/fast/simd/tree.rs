@@ -207,8 +207,8 @@ impl Tree<'_> {
                     Input::Step(at) if at + 1 == index => last[g],
                     Input::Step(at) => V::load_f(self.results.add((at * NG + g) * V::WIDTH)),
                 };
-                if let (StepKind::Both(x, y), true, true) = (kind, odd, saturates) {
-                    value[g] = saturated::<V>(value[g], load(x), load(y));
+                if let (StepKind::Both(x, y), true) = (kind, odd) {
+                    value[g] = saturated::<V>(value[g], load(x), load(y), saturates);
                 }
                 let nan = is_nan::<V>(value[g]);
                 if V::negative_lanes(nan) == 0 {
@@ -273,9 +273,10 @@ unsafe fn or_nan_of<V: Lanes>(term: V::F, rule: Option<i32>, otherwise: V::I) ->
     }
 }
 
-/// Replaces an infinite sum of two finite terms by the largest number.
+/// Replaces an infinite sum to odd of two finite terms by the largest number, if `always`, or if the exact sum is below
+/// 2^128: that number is odd.
 #[inline(always)]
-unsafe fn saturated<V: Lanes>(sum: V::F, x: V::F, y: V::F) -> V::F {
+unsafe fn saturated<V: Lanes>(sum: V::F, x: V::F, y: V::F, always: bool) -> V::F {
     // SAFETY: upheld by the caller.
     unsafe {
         let infinity = V::splat_i(0x7f80_0000);
@@ -283,7 +284,14 @@ unsafe fn saturated<V: Lanes>(sum: V::F, x: V::F, y: V::F) -> V::F {
         let finite_x = V::greater(infinity, V::and(V::bits(x), magnitude));
         let finite_y = V::greater(infinity, V::and(V::bits(y), magnitude));
         let bits = V::bits(sum);
-        let infinite = V::greater(V::and(bits, magnitude), V::splat_i(0x7f7f_ffff));
+        let mut infinite = V::greater(V::and(bits, magnitude), V::splat_i(0x7f7f_ffff));
+        if !always && V::negative_lanes(infinite) != 0 {
+            // Of terms whose sum is so large, neither loses a bit when it is halved.
+            let half = V::splat_f(0.5);
+            let halves = odd_sum::<V>(V::mul(x, half), V::mul(y, half));
+            let below = V::greater(V::splat_i(0x7f00_0000), V::and(V::bits(halves), magnitude));
+            infinite = V::and(infinite, below);
+        }
         // The bits of the largest number are those of infinity less one.
         V::from_bits(V::add(bits, V::and(infinite, V::and(finite_x, finite_y))))
     }
