@@ -78,7 +78,6 @@ fn the_main_units_are_recovered_within_twelve_rounds() {
         ("rtx5090", "mma.m16n8k16.f32.e4m3.e4m3.f32"),
         ("avx512", "dot.m1n1k2.f32.bf16.bf16.f32"),
         ("mi210", "mfma.m4n4k4.f32.f16.f16.f32.16b"),
-        ("rdna4", "wmma.m16n16k16.f32.e4m3.e4m3.f32.wave32"),
         ("fma-chain", "dot.m1n1k16.f32.f32.f32.f32"),
         ("serial", "dot.m1n1k4.f16.f16.f16.f16"),
     ] {

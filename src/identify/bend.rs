@@ -17,9 +17,7 @@ use super::{
     tree::{
         exchanged,
         expression::Expression,
-        groups,
         guessed::Guessed,
-        shapes,
         skeleton::{Role, Skeleton},
         symmetric::{self, Apart},
     },
@@ -137,32 +135,6 @@ impl Search<'_, '_> {
         let outcome = self.refined(others, tried);
         self.experiments.back_to(stage);
         outcome
-    }
-
-    /// Tries few adders in a tree whose products are joined before c meets them: in groups as large as they seem, and in
-    /// neighbours, which may seem to be one group, if the former explain nearly every dot.
-    pub(super) fn joined_with_few_adders(
-        &mut self,
-        shape: &Expression,
-        of: &[usize],
-        tried: &mut Vec<Scored>,
-    ) -> Result<Option<Outcome>, Error> {
-        let from = tried.len();
-        for joined in groups::joined(shape, of) {
-            if let Some(outcome) = self.with_few_adders(&joined, tried)? {
-                return Ok(Some(outcome));
-            }
-        }
-        let nearly = self.experiments.dots.len() * NEARLY_AT_FIRST;
-        if !tried[from..].iter().any(|scored| scored.explained * 100 >= nearly) {
-            return Ok(None);
-        }
-        for neighbours in shapes::of_neighbours(shape) {
-            if let Some(outcome) = self.with_few_adders(&neighbours, tried)? {
-                return Ok(Some(outcome));
-            }
-        }
-        Ok(None)
     }
 
     /// Gives each adder of a candidate to chains of blocks of one size. Returns the chain that explains the most of these

@@ -179,11 +179,6 @@ impl Search<'_, '_> {
         let joins = shapes.first().is_some_and(|shape| !groups::joined(shape, &of).is_empty());
         // The first shape is the tree as observed. If the order does not show, the others are guesses.
         let (observed, guesses) = shapes.split_at(shapes.len().min(1));
-        if let Some(shape) = observed.first().filter(|_| joins)
-            && let Some(outcome) = self.joined_with_few_adders(shape, &of, &mut tried)?
-        {
-            return Ok(self.finished(outcome));
-        }
         // If products are joined before c, trees with such additions are tried before the values of the observed tree are
         // changed to imitate them.
         if let Some(outcome) = self.each_shape(observed, joins, &mut come, &mut tried)? {

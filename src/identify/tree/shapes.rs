@@ -73,12 +73,6 @@ pub(in crate::identify) fn grouped(tree: &Expression) -> Vec<Expression> {
     distinct(tree, found)
 }
 
-/// Returns the variants of a tree with groups of neighbours in its additions.
-pub(in crate::identify) fn of_neighbours(tree: &Expression) -> Vec<Expression> {
-    let of_size = |size| tree.grouped(0, &|products: &[usize]| neighbours(products, size), false);
-    distinct(tree, sizes(tree.widest()).into_iter().map(of_size).collect())
-}
-
 /// Returns the variants of a tree with groups of neighbours in the additions that take only products.
 pub(in crate::identify) fn grouped_below(tree: &Expression) -> Vec<Expression> {
     let found = sizes(tree.widest()).into_iter().map(|size| tree.grouped_below(0, size)).collect();
