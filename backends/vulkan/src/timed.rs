@@ -21,8 +21,8 @@ const MOST_GROUPS: u32 = 8192;
 const TRIAL_NS: f64 = 300_000.0;
 /// A trial that takes longer than this ends the search: the device is slow, whatever the number of workgroups.
 const LONG_TRIAL_NS: f64 = 50_000_000.0;
-/// The search ends after this many numbers of workgroups that were no faster. A device that gives one processor two
-/// workgroups and others none is slower with 256 than with 192, and faster again with thousands.
+/// The search ends after this many numbers of workgroups that were no faster: one that the processors cannot share equally
+/// is slower than the one before.
 const WITHOUT_GAIN: usize = 6;
 
 /// A shader and its inputs.
@@ -105,22 +105,29 @@ fn run(session: &mut Session, work: &Work, groups: u32, steps: u32) -> Result<(f
     session.time(work.pipeline, inputs, work.group_bytes * groups as usize, groups, steps)
 }
 
-/// Finds the number of workgroups that multiplies fastest, once per operation: tries 1, 2, 3, 4, 6, 8, … while more of
-/// them help.
+/// Finds the number of workgroups that multiplies fastest, once per operation.
 fn fastest(session: &mut Session, id: &OperationId, work: &Work) -> Result<u32, Error> {
     if let Some(groups) = session.groups.get(id) {
         return Ok(*groups);
     }
     let most = MOST_GROUPS.min(u32::try_from(OUTPUT_BYTES / work.group_bytes).unwrap_or(1)).max(1);
-    let counts = (0..).flat_map(|power| [1u32 << power, 3 << power]).take_while(|count| *count <= most);
+    let groups = fastest_of(most, |groups, steps| Ok(run(session, work, groups, steps)?.0))?;
+    session.groups.insert(id.clone(), groups);
+    Ok(groups)
+}
+
+/// Finds the fastest number of workgroups up to `most`: tries 1, 2, 3, 4, 6, 8, 12, … while more of them help. `time`
+/// returns the nanoseconds that a number of workgroups takes for a number of steps.
+fn fastest_of(most: u32, mut time: impl FnMut(u32, u32) -> Result<f64, Error>) -> Result<u32, Error> {
+    let counts = std::iter::once(1).chain((0..).flat_map(|power| [2u32 << power, 3 << power]));
     let (mut best, mut steps, mut without_gain) = ((0.0, 1), 1u32, 0);
-    for groups in counts {
-        let mut elapsed_ns = run(session, work, groups, steps)?.0;
+    for groups in counts.take_while(|groups| *groups <= most) {
+        let mut elapsed_ns = time(groups, steps)?;
         while elapsed_ns < TRIAL_NS && steps < 1 << 20 {
             steps *= 2;
-            elapsed_ns = run(session, work, groups, steps)?.0;
+            elapsed_ns = time(groups, steps)?;
         }
-        elapsed_ns = elapsed_ns.min(run(session, work, groups, steps)?.0);
+        elapsed_ns = elapsed_ns.min(time(groups, steps)?);
         let rate = f64::from(groups) * f64::from(steps) / elapsed_ns;
         without_gain += 1;
         if rate > best.0 {
@@ -130,7 +137,6 @@ fn fastest(session: &mut Session, id: &OperationId, work: &Work) -> Result<u32, 
             break;
         }
     }
-    session.groups.insert(id.clone(), best.1);
     Ok(best.1)
 }
 
@@ -219,5 +225,34 @@ impl Session {
                 }
             }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_many_workgroups_as_help_are_found() {
+        // Of 132 processors with four units each; a step takes 20 ns, and workgroups beyond the units wait.
+        let units = 4 * 132;
+        let mut tried = Vec::new();
+        let found = fastest_of(MOST_GROUPS, |groups, steps| {
+            tried.push(groups);
+            Ok(20.0 * f64::from(steps) * f64::from(groups.div_ceil(units)))
+        });
+        let found = found.unwrap();
+        assert!(f64::from(found) / f64::from(found.div_ceil(units) * units) > 0.95, "{found}");
+        assert!(tried.is_sorted(), "{tried:?}");
+    }
+
+    #[test]
+    fn a_slow_device_is_not_asked_for_many_workgroups() {
+        let mut most = 0;
+        let found = fastest_of(MOST_GROUPS, |groups, steps| {
+            most = most.max(groups);
+            Ok(10e6 * f64::from(groups) * f64::from(steps))
+        });
+        assert!(found.unwrap() <= 6 && most <= 6, "{most}");
     }
 }
