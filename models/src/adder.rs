@@ -223,6 +223,11 @@ impl Adder {
         if let Output::Float { format, .. } = self.output { Some(format) } else { None }
     }
 
+    /// Whether a sum that is rounded to nearest and lies beyond the range is an infinity.
+    pub(crate) fn becomes_infinite(&self) -> bool {
+        matches!(self.output, Output::Float { overflow: Overflow::Ieee | Overflow::Infinity, .. })
+    }
+
     /// Whether its sum is that of all its terms, each cut at the same unit.
     pub(crate) fn cuts_all_alike(&self) -> bool {
         self.value_cut_bits == 0 && self.ignored_values.is_none()

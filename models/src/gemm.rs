@@ -1,6 +1,6 @@
 //! Whole matrix products through a model.
 
-use std::{ops::Range, sync::OnceLock};
+use std::ops::Range;
 
 use mxprobe_api::{Elements, Error, GemmOperands, OperationId};
 
@@ -124,14 +124,6 @@ const COLUMNS: usize = 64;
 
 /// The work that pays for a thread, which costs as much as a few hundred thousand products.
 const PRODUCTS_PER_THREAD: usize = 400_000;
-
-/// The number of threads that this process may run in parallel, at least 1.
-#[must_use]
-pub fn threads() -> usize {
-    // Cached, because the system reads files to determine it.
-    static THREADS: OnceLock<usize> = OnceLock::new();
-    *THREADS.get_or_init(|| std::thread::available_parallelism().map_or(1, std::num::NonZero::get))
-}
 
 /// A part of matrices.
 struct Part {

@@ -89,6 +89,7 @@ mod screening;
 mod self_test;
 mod sized;
 mod sizes;
+mod threads;
 mod timing;
 pub mod written;
 
@@ -111,4 +112,5 @@ pub use screening::{
 pub use self_test::{SelfTest, self_test};
 pub use sized::with_sizes;
 pub use sizes::{FreeOperation, Sizes, USUAL};
+pub use threads::threads;
 pub use timing::{Clock, Load, Span, Timed, Timing, time};

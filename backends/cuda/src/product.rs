@@ -1,18 +1,20 @@
 //! Whole matrices: operands packed as fragments, one launch per product, with the loop along k in the kernel.
 
 use std::collections::{HashMap, hash_map::Entry};
-use std::num::NonZero;
 use std::ops::Range;
 use std::thread;
 
 use cudarc::driver::{CudaFunction, CudaSlice, PushKernelArg};
-use mxprobe_api::{Elements, Error, Format, GemmOperands, OperationId, written::is_all};
+use mxprobe_api::{Elements, Error, GemmOperands, OperationId, threads, written::is_all};
 use mxprobe_shaders::ptx::layout::{Layout, Layouts};
 use mxprobe_shaders::ptx::product::{Block, Order, ProductKernel, ProductKernels, name};
 use mxprobe_shaders::ptx::{Instruction, Target};
 
 use crate::session::{Session, called, grid};
 use crate::written::written;
+
+/// A thread takes at least this many elements: starting it takes as long as packing them.
+const ELEMENTS_PER_THREAD: usize = 1 << 15;
 
 /// The kernels for whole matrices; `None` for instructions that have none.
 #[derive(Default)]
@@ -65,10 +67,14 @@ impl Kernels {
         if blocks == 0 || u32::try_from(order.steps).is_err() || u32::try_from(blocks).is_err() {
             return Ok(None);
         }
-        match launch_checked(session, compiled, layouts, &order) {
+        match launch_checked(session, compiled, layouts, (product, &order)) {
             Err(error) if error.is_out_of_memory() => Ok(None),
             Err(error) => Err(error.context(id)),
-            Ok(packed) => Ok(Some(unpacked(&order, &layouts.d, &packed, id.d, product.m * product.n))),
+            Ok(packed) => {
+                let mut d = Elements::zeros(id.d, product.m * product.n);
+                unpack(&order, &layouts.d, &packed, &mut d, threads_for(product.c));
+                Ok(Some(d))
+            }
         }
     }
 }
@@ -78,17 +84,19 @@ fn launch_checked(
     session: &Session,
     compiled: &Compiled,
     layouts: &Layouts,
-    order: &Order<'_>,
+    (product, order): (&GemmOperands<'_>, &Order<'_>),
 ) -> Result<Vec<u8>, Error> {
     let all = order.down * order.across * order.tiles_of_block();
     let d_bytes = all / layouts.d.group() * layouts.d.bytes();
     let ProductKernel { a, b, .. } = &compiled.kernel;
-    let of_a = packed(order.pieces_of_a(), |pieces| a.arrange(layouts.a.pack_all(&order.gather_a(pieces))));
-    let of_a = session.upload(&of_a)?;
-    let of_b = packed(order.pieces_of_b(), |pieces| b.arrange(layouts.b.pack_all(&order.gather_b(pieces))));
-    let of_b = session.upload(&of_b)?;
-    let of_c = packed(order.down, |down| layouts.c.pack_all(&order.gather_c(down)));
-    let inputs = [of_a, of_b, session.upload(&of_c)?];
+    let of_a = |pieces| a.arrange(layouts.a.pack_all(&order.gather_a(pieces)));
+    let of_b = |pieces| b.arrange(layouts.b.pack_all(&order.gather_b(pieces)));
+    let of_c = |down| layouts.c.pack_all(&order.gather_c(down));
+    let inputs = [
+        session.upload(&packed(order.pieces_of_a(), threads_for(product.a), of_a))?,
+        session.upload(&packed(order.pieces_of_b(), threads_for(product.b), of_b))?,
+        session.upload(&packed(order.down, threads_for(product.c), of_c))?,
+    ];
     let lengths = [order.steps, order.across, order.down].map(|length| length as u64);
     let filled_with = |d: &[u8], filling: u8| layouts.d.tiles_where(d, |word| is_all(word, filling));
     let words = |unwritten: &[usize]| {
@@ -98,40 +106,47 @@ fn launch_checked(
     written(|filling| launch(session, compiled, &inputs, (d_bytes, filling), lengths), filled_with, words)
 }
 
-/// Packs this many pieces of equal size, on several threads.
-fn packed(pieces: usize, pack: impl Fn(Range<usize>) -> Vec<u8> + Sync) -> Vec<u8> {
-    let each = pieces.div_ceil(threads()).max(1);
-    let parts: Vec<Range<usize>> = (0..pieces).step_by(each).map(|first| first..pieces.min(first + each)).collect();
+/// The number of threads among which the elements of a matrix are divided.
+fn threads_for(matrix: &Elements) -> usize {
+    threads().min(1 + matrix.len() / ELEMENTS_PER_THREAD)
+}
+
+/// Packs this many pieces on this many threads.
+fn packed(pieces: usize, threads: usize, pack: impl Fn(Range<usize>) -> Vec<u8> + Sync) -> Vec<u8> {
+    let each = pieces.div_ceil(threads);
+    if each == pieces {
+        return pack(0..pieces);
+    }
     let parts: Vec<Vec<u8>> = thread::scope(|scope| {
-        let begun: Vec<_> = parts.into_iter().map(|part| scope.spawn(|| pack(part))).collect();
+        let share = |first: usize| first..pieces.min(first + each);
+        let pack = &pack;
+        let begun: Vec<_> = (0..pieces).step_by(each).map(|first| scope.spawn(move || pack(share(first)))).collect();
         begun.into_iter().map(|part| part.join().expect("packing does not panic")).collect()
     });
     parts.concat()
 }
 
-/// Unpacks D, of this many elements, on several threads.
-fn unpacked(order: &Order<'_>, layout: &Layout, packed: &[u8], format: Format, len: usize) -> Elements {
-    let mut d = Elements::zeros(format, len);
-    let tiles = order.tiles_across();
+/// Unpacks D on this many threads.
+fn unpack(order: &Order<'_>, layout: &Layout, packed: &[u8], d: &mut Elements, threads: usize) {
+    let (format, tiles) = (d.format(), order.tiles_across());
     let (bytes, packed_bytes) =
         (order.elements_across() * format.storage_bytes(), tiles / layout.group() * layout.bytes());
-    let each = order.down.div_ceil(threads());
+    let each = order.down.div_ceil(threads);
+    let rows = |first: usize, into: &mut [u8], packed: &[u8]| {
+        for (down, (into, packed)) in into.chunks_mut(bytes).zip(packed.chunks_exact(packed_bytes)).enumerate() {
+            order.scatter(first + down, &layout.unpack(packed, format, tiles), into);
+        }
+    };
+    if each == order.down {
+        return rows(0, d.bytes_mut(), packed);
+    }
     thread::scope(|scope| {
-        let parts = d.bytes_mut().chunks_mut(each * bytes).zip(packed.chunks(each * packed_bytes));
-        for (at, (into, packed)) in parts.enumerate() {
-            scope.spawn(move || {
-                let rows = into.chunks_mut(bytes).zip(packed.chunks_exact(packed_bytes));
-                for (down, (into, packed)) in rows.enumerate() {
-                    order.scatter(at * each + down, &layout.unpack(packed, format, tiles), into);
-                }
-            });
+        let shares = d.bytes_mut().chunks_mut(each * bytes).zip(packed.chunks(each * packed_bytes));
+        for (at, (into, packed)) in shares.enumerate() {
+            let rows = &rows;
+            scope.spawn(move || rows(at * each, into, packed));
         }
     });
-    d
-}
-
-fn threads() -> usize {
-    thread::available_parallelism().map_or(1, NonZero::get)
 }
 
 fn launch(
@@ -158,4 +173,47 @@ fn launch(
     unsafe { builder.launch(grid(blocks, kernel.threads)) }.map_err(called("cuLaunchKernel"))?;
     session.ended(&started)?;
     session.download(&d_device, d_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use mxprobe_api::Format;
+
+    use super::*;
+
+    #[test]
+    fn several_threads_pack_and_unpack_what_one_does() {
+        let all = mxprobe_shaders::ptx::instructions();
+        for id in ["mma.m16n8k16.f32.f16.f16.f32", "mma.m8n8k4.f32.f16.f16.f32", "wgmma.m64n64k16.f32.f16.f16.f32"] {
+            let instruction = all.iter().find(|instruction| instruction.id.to_string() == id).unwrap();
+            let texts = ProductKernels::new(instruction).unwrap();
+            // Partial blocks at both edges, and several steps.
+            let (m, n, k) = (1_000, 530, 70);
+            let of =
+                |format: Format, len: usize| Elements::from_bits(format, (0..len as u64).map(|at| at * 7 % 15_013));
+            let (a, b, c) = (of(Format::F16, m * k), of(Format::F16, k * n), of(Format::F32, m * n));
+            let product = GemmOperands { m, n, k, a: &a, b: &b, c: &c, scale_a: None, scale_b: None };
+            for block in texts.blocks() {
+                let layouts = texts.layouts();
+                let order = Order::new(&product, instruction.id.shape.sizes(), layouts.d.group(), *block);
+                let of_c = |threads| packed(order.down, threads, |down| layouts.c.pack_all(&order.gather_c(down)));
+                let of_a = |threads| {
+                    packed(order.pieces_of_a(), threads, |pieces| layouts.a.pack_all(&order.gather_a(pieces)))
+                };
+                let of_b = |threads| {
+                    packed(order.pieces_of_b(), threads, |pieces| layouts.b.pack_all(&order.gather_b(pieces)))
+                };
+                let (one, of_one_a, of_one_b) = (of_c(1), of_a(1), of_b(1));
+                for threads in [1, 2, 3, 64] {
+                    assert_eq!(
+                        (of_c(threads) == one, of_a(threads) == of_one_a, of_b(threads) == of_one_b),
+                        (true, true, true)
+                    );
+                    let mut d = Elements::zeros(Format::F32, m * n);
+                    unpack(&order, &layouts.d, &one, &mut d, threads);
+                    assert!(d == c, "{id}, {threads} threads");
+                }
+            }
+        }
+    }
 }

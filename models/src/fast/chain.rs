@@ -1,6 +1,6 @@
 //! Deciding which plans are fused chains, and packing their operands for the kernel.
 
-use mxprobe_api::{Elements, Format, GemmOperands, OperationId, Overflow, Rounding, Subnormals};
+use mxprobe_api::{Elements, Format, GemmOperands, OperationId, Rounding, Subnormals};
 
 use super::{
     drive::{Kernel, OfDots, Source},
@@ -53,11 +53,6 @@ fn adder_output_to_nearest(format: Format, adder: &Adder) -> Option<Output> {
         }
         _ => None,
     }
-}
-
-/// Whether a result beyond the range is an infinity, if it is rounded to nearest.
-fn becomes_infinite(adder: &Adder) -> bool {
-    matches!(adder.output, Output::Float { overflow: Overflow::Ieee | Overflow::Infinity, .. })
 }
 
 impl ChainPlan {
@@ -178,7 +173,7 @@ impl ChainPlan {
             mask,
             least: (least(id.c), least(id.d)),
             half,
-            infinite: half && becomes_infinite(adder) && (join == Join::Nothing || becomes_infinite(last)),
+            infinite: half && adder.becomes_infinite() && (join == Join::Nothing || last.becomes_infinite()),
             wide,
             base: a.base + b.base,
         };

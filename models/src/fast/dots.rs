@@ -13,7 +13,7 @@ use super::{
     drive::{OfDots, Source},
     simd::{NARROW_PANEL, Piece, WIDE_PANEL, eight_by_eight_pairs},
 };
-use crate::gemm::threads;
+use crate::threads;
 
 /// Dots that are computed together, so that they stay in the first-level cache.
 const AT_ONCE: usize = WIDE_PANEL;

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::exponent;
-use crate::{Vectorised, fast::on_avx512, gemm::threads, vectorised};
+use crate::{Vectorised, fast::on_avx512, threads, vectorised};
 
 /// A row-major matrix.
 #[derive(Clone, Copy)]

@@ -621,7 +621,7 @@ fn subnormal(random: &mut Random, format: Format) -> (u64, i32) {
     (format.truncated(random.flip(), significand, lowest), lowest + significand.ilog2().cast_signed())
 }
 
-/// Draws an exponent that only subnormals have; the smallest of the format if it has none.
+/// Draws the exponent of a subnormal that is a power of two.
 fn subnormal_exponent(random: &mut Random, format: Format) -> i32 {
     let least = format.as_float().map_or(0, FloatEncoding::min_exponent);
     least - 1 - i32::try_from(random.below(format.fraction_bits().max(1) as usize)).unwrap_or(0)

@@ -282,3 +282,26 @@ fn plot(report: &BenchReport) -> Option<Bars> {
     let title = "Best rate with operands in registers; the mark is the vendor's dense peak".into();
     (!bars.is_empty()).then(|| Bars { title, unit: format!("{prefix}{name}"), bars })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_operations_without_a_rate_for_one_reason_are_one_sentence_unless_all_is_wanted() {
+        let without = |k: usize, outcome, reason: &str| {
+            let id = format!("mma.m16n8k{k}.f32.f16.f16.f32").parse().unwrap();
+            Throughput::without(id, outcome, reason)
+        };
+        let mut found: Vec<Throughput> =
+            (1..=9).map(|k| without(k, Outcome::Skipped, "the budget was spent")).collect();
+        found.insert(4, without(16, Outcome::Failed, "no answer"));
+        let shown = on_terminal(found.iter(), false);
+        assert_eq!(
+            shown,
+            ["— 9 operations: skipped: the budget was spent", "— mma.m16n8k16.f32.f16.f16.f32: failed: no answer"]
+        );
+        assert_eq!(on_terminal(found.iter(), true).len(), 10);
+        assert_eq!(on_terminal(found[1..].iter(), false).len(), 9);
+    }
+}

@@ -1,6 +1,6 @@
 //! Deciding which plans are sums on grids that the lanes can hold.
 
-use mxprobe_api::{Format, OperationId, Overflow, Subnormals};
+use mxprobe_api::{Format, OperationId, Subnormals};
 
 use super::{
     Context, GridNode, GridOutput, GridRule, GridTerm, GridWidth, GridsPlan, MOST_NODES, MOST_PRODUCTS, Normalised,
@@ -166,8 +166,8 @@ impl GridsPlan {
         let output = match (sum.output, adder.output) {
             (SumOutput::Wide, _) => GridOutput::Wide,
             (_, Output::Float { .. }) if matches!(width, GridWidth::Cut(_)) => GridOutput::F32 { toward_zero: false },
-            (SumOutput::Float { nearest, .. }, Output::Float { format, fraction_bits, overflow, .. }) => {
-                let becomes_infinite = matches!(overflow, Overflow::Ieee | Overflow::Infinity);
+            (SumOutput::Float { nearest, .. }, Output::Float { format, fraction_bits, .. }) => {
+                let becomes_infinite = adder.becomes_infinite();
                 let narrow_factors =
                     [id.a, id.b].iter().all(|format| format.as_float().is_some_and(|float| float.exponent_bits <= 5));
                 match (format, nearest) {

@@ -25,7 +25,7 @@
 //! is needed.
 //!
 //! **Range.** A lane whose E ever exceeds 119 is left to the scalar evaluator: below that, a sum of 2^31 units is below
-//! 2^128 for every F ≥ 23, and a sum of 4·L + 2 is for F = 13. So an accumulator is never infinite or NaN here. Results
+//! 2^128 for every F ≥ 23, and a sum of 4·L + 2 is for F = 13. So an f32 accumulator is never infinite or NaN here. Results
 //! below the normal range are exact in AVX-512, whose scaling rounds toward zero; on other paths they are left as well.
 //!
 //! **Infinities.** Operands and c are finite here, so a sum of f16 that became infinite stays so until the next operation,
@@ -325,9 +325,8 @@ unsafe fn freeze<V: Lanes, const NG: usize>(infinite: &[V::I; NG], acc: &mut [V:
     // SAFETY: upheld by the caller.
     unsafe {
         for g in 0..NG {
-            let infinity = V::or(V::and(V::bits(acc[g]), V::splat_i(i32::MIN)), V::splat_i(0x7f80_0000));
             let is_frozen = is_infinite::<V>(V::from_bits(frozen[g]));
-            frozen[g] = V::select(is_frozen, frozen[g], V::and(infinite[g], infinity));
+            frozen[g] = V::select(is_frozen, frozen[g], V::and(infinite[g], V::infinity_like(acc[g])));
             acc[g] = V::from_bits(V::select(infinite[g], V::splat_i(0), V::bits(acc[g])));
         }
     }

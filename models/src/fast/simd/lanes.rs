@@ -59,6 +59,12 @@ pub(super) trait Lanes: Copy {
     /// B's are `stride` bytes apart and valid for `NG · WIDTH` bytes.
     unsafe fn widest<const NG: usize>(a: *const u32, b: *const u8, stride: usize, len: usize) -> [Self::I; NG];
 
+    /// The bits of an infinity of this sign.
+    #[inline(always)]
+    unsafe fn infinity_like(x: Self::F) -> Self::I {
+        // SAFETY: upheld by the caller.
+        unsafe { Self::or(Self::and(Self::bits(x), Self::splat_i(i32::MIN)), Self::splat_i(0x7f80_0000)) }
+    }
     #[inline(always)]
     unsafe fn negative_lanes(x: Self::I) -> u64 {
         let mut lanes = [0i32; 16];

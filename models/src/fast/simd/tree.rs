@@ -246,9 +246,7 @@ impl Tree<'_> {
 unsafe fn narrowed<V: Lanes>(value: V::F, rounded: V::F, infinite: V::I) -> V::F {
     // SAFETY: upheld by the caller.
     unsafe {
-        let sign = V::and(V::bits(value), V::splat_i(i32::MIN));
-        let infinity = V::or(sign, V::splat_i(0x7f80_0000));
-        let number = V::select(infinite, infinity, V::bits(rounded));
+        let number = V::select(infinite, V::infinity_like(value), V::bits(rounded));
         V::from_bits(V::select(is_nan::<V>(value), V::bits(value), number))
     }
 }

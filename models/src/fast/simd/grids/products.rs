@@ -237,7 +237,7 @@ impl Grids<'_> {
                 GridOutput::F16 => {
                     for g in 0..NG {
                         let (value, infinite, _) = V::round_to_f16(total[g], unit[g]);
-                        let infinity = V::or(V::and(V::bits(value), V::splat_i(i32::MIN)), V::splat_i(0x7f80_0000));
+                        let infinity = V::infinity_like(value);
                         out.value[g] = V::from_bits(V::select(V::sign(infinite), infinity, V::bits(value)));
                     }
                 }
