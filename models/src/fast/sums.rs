@@ -199,7 +199,10 @@ impl SumsPlan {
                     if width > WIDTH {
                         return None;
                     }
-                } else if scale.is_none() && adder.output != Output::Wide && terms.iter().any(is_product) {
+                } else if scale.is_none()
+                    && adder.output != Output::Wide
+                    && (terms.len() > 1 || terms.iter().any(is_product))
+                {
                     without_grid = true;
                 } else if terms.len() != 1
                     || scales_sum

@@ -83,7 +83,7 @@ pub(crate) enum GridWidth {
     Cut(i32),
     /// Products whose sum is exact in f32, times a scale.
     Exact,
-    /// Products and at most one value, without a grid.
+    /// Products and values, without a grid.
     Cascade,
     /// In i32.
     Words,

@@ -127,11 +127,8 @@ impl GridsPlan {
             .collect();
         let leads = rules.iter().any(|rule| rule.leading && rule.products);
         // The leading one of a value is read from its exponent, so the value must be a normal f32 if that matters.
-        let is_normal = |term: &GridTerm| match *term {
-            GridTerm::C => sums.context.flush_c != Flush::None || id.c == Format::F16,
-            GridTerm::Value(index) => before[index].flush != Flush::None || before[index].output == GridOutput::F16,
-            GridTerm::Sum(_) | GridTerm::Group(_) => false,
-        };
+        let c_is_normal = sums.context.flush_c != Flush::None || id.c == Format::F16;
+        let is_normal = |term: &GridTerm| Self::is_normal(*term, before, c_is_normal);
         let is_readable = |rule: &GridRule| {
             !rule.leading
                 || rule
@@ -181,8 +178,7 @@ impl GridsPlan {
                             && flush == Flush::None
                             && narrow_factors
                             && id.c == Format::F16
-                            && width == GridWidth::Words
-                            && sum.width <= 30 =>
+                            && width == GridWidth::Words =>
                     {
                         GridOutput::F16
                     }
@@ -275,6 +271,21 @@ impl GridsPlan {
         })
     }
 
+    /// Whether a term is a value that is 0 or a normal f32.
+    fn is_normal(term: GridTerm, before: &[GridNode], c_is_normal: bool) -> bool {
+        match term {
+            GridTerm::C => c_is_normal,
+            GridTerm::Value(index) => {
+                let node = &before[index];
+                let is_cut = matches!(node.width, GridWidth::Cut(_));
+                node.flush != Flush::None
+                    || node.output == GridOutput::F16
+                    || (is_cut && Self::is_normal(node.others[0], before, c_is_normal))
+            }
+            GridTerm::Sum(_) | GridTerm::Group(_) => false,
+        }
+    }
+
     /// Whether no subnormal value, whose leading one is unknown, is near the exponent below which it counts as 0.
     /// `by_itself` is the unit if only a subnormal one of the `values` places the grid.
     fn ignores_surely(
@@ -318,7 +329,7 @@ impl GridsPlan {
                 return (fits && matches!(sum.output, SumOutput::Wide)).then_some(GridWidth::Exact);
             }
             if sum.without_grid {
-                let fits = !products.is_empty() && values == others.len() && values <= 1;
+                let fits = values == others.len() && products.len() + values <= MOST_PRODUCTS;
                 return fits.then_some(GridWidth::Cascade);
             }
             let SumOutput::Float { fraction_bits, least: -126, nearest: false, flush: false, .. } = sum.output else {

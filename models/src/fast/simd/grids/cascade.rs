@@ -26,6 +26,20 @@ unsafe fn two_sum<V: Halves>(x: V::D, y: V::D) -> (V::D, V::D) {
     }
 }
 
+/// Adds a term to a sum; returns the error, and notes in `any` whether there is one.
+#[inline(always)]
+unsafe fn add<V: Halves>(sum: &mut [V::D; 2], any: &mut [V::D; 2], term: [V::D; 2]) -> [V::D; 2] {
+    let mut errors = term;
+    for half in 0..2 {
+        // SAFETY: upheld by the caller.
+        unsafe {
+            (sum[half], errors[half]) = two_sum::<V>(sum[half], term[half]);
+            any[half] = V::or_d(any[half], errors[half]);
+        }
+    }
+    errors
+}
+
 impl Grids<'_> {
     /// Computes the exact sum, rounded once to nearest even.
     #[inline(always)]
@@ -40,30 +54,43 @@ impl Grids<'_> {
     ) {
         // SAFETY: products are within the packed operands; the processor has the instructions.
         unsafe {
+            let none = [V::splat_i(0); NG];
+            if let ([], [x, y]) = (&node.products[..], &node.others[..]) {
+                // The processor's own addition.
+                let (x, y) = (terms.get(*x), terms.get(*y));
+                for g in 0..NG {
+                    out.value[g] = V::add_f(x.value[g], y.value[g]);
+                }
+                out.has_met = false;
+                return finish::<V, NG>(node, terms, none, out, flags);
+            }
             self.products::<V, NG, true>(node, at, products);
+            let count = node.products.len();
             let zero = V::splat_d(0.0);
             let mut lost = [V::splat_i(0); NG];
             for g in 0..NG {
                 let mut any = [zero; 2];
                 // Adding any number to −0 gives that number, and a zero keeps its sign.
                 let mut sum = [V::splat_d(-0.0); 2];
-                if let [term] = node.others[..] {
-                    sum = V::widen(terms.get(term).value[g]);
+                let mut values = node.others.iter().map(|term| V::widen(terms.get(*term).value[g]));
+                sum = values.next().unwrap_or(sum);
+                let mut errors_of_all = count;
+                for value in values {
+                    products.errors[errors_of_all] = add::<V>(&mut sum, &mut any, value);
+                    errors_of_all += 1;
                 }
                 let of_products = products.exponents.iter().zip(&products.values).zip(&mut products.errors);
-                for ((exponents, values), errors) in of_products.take(node.products.len()) {
+                for ((exponents, values), errors) in of_products.take(count) {
                     let exponent = V::min(V::max(exponents[g], V::splat_i(-1000)), V::splat_i(1000));
                     let (value, power) = (V::widen(values[g]), V::wide_power(exponent));
-                    for half in 0..2 {
-                        (sum[half], errors[half]) = two_sum::<V>(sum[half], V::mul_d(value[half], power[half]));
-                        any[half] = V::or_d(any[half], errors[half]);
-                    }
+                    let product = [V::mul_d(value[0], power[0]), V::mul_d(value[1], power[1])];
+                    *errors = add::<V>(&mut sum, &mut any, product);
                 }
                 if V::any_nonzero(V::or_d(any[0], any[1])) {
                     let mut lost_here = [zero; 2];
                     for half in 0..2 {
                         let mut rest = products.errors[0][half];
-                        for error in &products.errors[1..node.products.len()] {
+                        for error in &products.errors[1..errors_of_all] {
                             let (of_both, beyond) = two_sum::<V>(rest, error[half]);
                             rest = of_both;
                             lost_here[half] = V::or_d(lost_here[half], beyond);
@@ -82,7 +109,7 @@ impl Grids<'_> {
             if products.has_met {
                 (out.met, out.nan) = (products.met, products.nan);
             }
-            finish::<V, NG>(node, terms, out, flags);
+            finish::<V, NG>(node, terms, none, out, flags);
             for g in 0..NG {
                 let told = if out.has_met { V::greater(out.met[g], V::splat_i(0)) } else { V::splat_i(0) };
                 flags[g] = V::or(flags[g], V::select(told, V::splat_i(0), lost[g]));

@@ -90,7 +90,7 @@ pub(super) unsafe fn in_doubles<V: Halves, const NG: usize>(
                 _ => V::narrow(scaled),
             };
         }
-        finish::<V, NG>(node, terms, out, flags);
+        finish::<V, NG>(node, terms, [V::splat_i(0); NG], out, flags);
     }
 }
 
@@ -110,6 +110,6 @@ pub(super) unsafe fn cut_value<V: Halves, const NG: usize>(
         for g in 0..NG {
             out.value[g] = V::from_bits(V::and(V::bits(from.value[g]), V::splat_i(mask)));
         }
-        finish::<V, NG>(node, terms, out, flags);
+        finish::<V, NG>(node, terms, [V::splat_i(0); NG], out, flags);
     }
 }

@@ -214,7 +214,8 @@ pub(in crate::fast) fn run_grids(nodes: &[GridNode], context: &Context, piece: P
             GridTerm::C => true,
             GridTerm::Value(at) | GridTerm::Sum(at) | GridTerm::Group(at) => at < index,
         }));
-        assert!(node.width != GridWidth::Cascade || (!node.products.is_empty() && node.others.len() <= 1));
+        let terms = node.products.len() + node.others.len();
+        assert!(node.width != GridWidth::Cascade || (1..=MOST_PRODUCTS).contains(&terms));
         let scaled = node.width == GridWidth::Exact;
         assert!(!scaled || (node.scale_block < context.blocks && node.mask < context.masks));
     }

@@ -232,11 +232,13 @@ impl Grids<'_> {
             if products.has_met {
                 (out.met, out.nan) = (products.met, products.nan);
             }
+            let mut unknown = [V::splat_i(0); NG];
             match node.output {
                 GridOutput::Wide => (out.total, out.unit, out.exponent) = (total, unit, exponent),
                 GridOutput::F16 => {
                     for g in 0..NG {
-                        let (value, infinite, _) = V::round_to_f16(total[g], unit[g]);
+                        let (value, infinite, beyond) = V::round_to_f16(total[g], unit[g]);
+                        unknown[g] = beyond;
                         let infinity = V::infinity_like(value);
                         out.value[g] = V::from_bits(V::select(V::sign(infinite), infinity, V::bits(value)));
                     }
@@ -264,7 +266,7 @@ impl Grids<'_> {
                     }
                 }
             }
-            finish::<V, NG>(node, terms, out, flags);
+            finish::<V, NG>(node, terms, unknown, out, flags);
         }
     }
 

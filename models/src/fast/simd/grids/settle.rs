@@ -12,10 +12,12 @@ use crate::{
 };
 
 /// Collects the special cases of the terms. If the result is rounded, settles small ones, zeros, infinities and NaN.
+/// `unknown` are the lanes that rounding left.
 #[inline(always)]
 pub(super) unsafe fn finish<V: Halves, const NG: usize>(
     node: &GridNode,
     terms: Terms<'_, V, NG>,
+    mut unknown: [V::I; NG],
     out: &mut Outcome<V, NG>,
     flags: &mut [V::I; NG],
 ) {
@@ -32,9 +34,10 @@ pub(super) unsafe fn finish<V: Halves, const NG: usize>(
             }
         }
         let GridOutput::F32 { toward_zero } = node.output else {
-            if out.has_met && node.output == GridOutput::F16 {
-                let mut unknown = [V::splat_i(0); NG];
-                settle::<V, NG>(node, terms, out, &mut unknown);
+            if node.output == GridOutput::F16 {
+                if out.has_met {
+                    settle::<V, NG>(node, terms, out, &mut unknown);
+                }
                 for g in 0..NG {
                     flags[g] = V::or(flags[g], unknown[g]);
                 }
@@ -44,7 +47,6 @@ pub(super) unsafe fn finish<V: Halves, const NG: usize>(
             }
             return;
         };
-        let mut unknown = [V::splat_i(0); NG];
         if node.flush != Flush::None {
             for g in 0..NG {
                 let bits = V::bits(out.value[g]);
