@@ -13,6 +13,17 @@ use crate::{
     tree::{Plan, Term},
 };
 
+/// What happens to a sum of c and of products that 32 bits cannot hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Clamp {
+    /// It wraps.
+    Wraps,
+    /// It is clamped. The products alone fit.
+    Sum,
+    /// It is clamped. The products alone add up to 2^31 at most, and to more than −2^31.
+    SumToTop,
+}
+
 /// A plan that sums products of integers in 32 bits.
 #[derive(Clone, Debug)]
 pub(super) struct IntegerPlan {
@@ -21,7 +32,7 @@ pub(super) struct IntegerPlan {
     padded: usize,
     a: Format,
     b: Format,
-    saturates: bool,
+    clamp: Clamp,
 }
 
 /// A factor as 16 bits, sign-extended.
@@ -47,8 +58,14 @@ impl IntegerPlan {
         let len = id.shape.sizes().2;
         // Pairs of 16-bit factors are multiplied as signed ones.
         let fits = |bits: u32, signed: bool| bits < 16 || (bits == 16 && signed);
-        // The sum of the products alone is exact in 32 bits, so only c can make it overflow.
-        let is_small = (len as u64) << (a_bits + b_bits) < 1 << 31;
+        // To be clamped once, the products alone must not overflow. Signed factors may add up to 2^31 itself.
+        let most = (len as u64) << (a_bits + b_bits - u32::from(a_signed) - u32::from(b_signed));
+        let clamp = match most {
+            _ if !saturates => Some(Clamp::Wraps),
+            most if most < 1 << 31 => Some(Clamp::Sum),
+            most if most == 1 << 31 && a_signed && b_signed => Some(Clamp::SumToTop),
+            _ => None,
+        };
         let products = node.terms.iter().filter(|term| matches!(term, Term::Product(_))).count();
         let once = products == len
             && node.terms.len() == len + 1
@@ -66,13 +83,13 @@ impl IntegerPlan {
             && id.block_scale().is_none()
             && id.c == id.d
             && c_bits == 32;
-        let clamps = !saturates || (is_small && d_signed);
-        (is_sum && clamps && fits(a_bits, a_signed) && fits(b_bits, b_signed)).then_some(Self {
+        let clamp = clamp.filter(|clamp| *clamp == Clamp::Wraps || d_signed)?;
+        (is_sum && fits(a_bits, a_signed) && fits(b_bits, b_signed)).then_some(Self {
             len,
             padded: len.next_multiple_of(2),
             a: id.a,
             b: id.b,
-            saturates,
+            clamp,
         })
     }
 }
@@ -131,6 +148,6 @@ impl Kernel for IntegerPlan {
     }
 
     fn run(&self, piece: Piece<'_, Packed<u32>, Packed<u32>, i32>) {
-        simd::run_integers(self.padded / 2, self.saturates, piece);
+        simd::run_integers(self.padded / 2, self.clamp, piece);
     }
 }

@@ -88,3 +88,21 @@ fn sums_to_odd_just_below_two_to_128_are_the_largest_number() {
         }
     }
 }
+
+/// Four factors of −2^15 add up to 2^31, whose bits in 32 are those of −2^31.
+#[test]
+fn products_that_add_up_to_two_to_31_are_clamped_with_c() {
+    let model = mxprobe_models::shipped().iter().find(|model| model.name == "avx512").unwrap();
+    let id = "dot.m1n1k2.s32.s16.s16.s32.satfinite".parse().unwrap();
+    let reference = Evaluator::with_path(model, &id, Path::Exact).unwrap();
+    let lowest = |format, count| Elements::from_bits(format, std::iter::repeat_n(0x8000, count));
+    for (of_c, wanted) in [(0, 0x7fff_ffff), (1, 0x7fff_ffff), (0xffff_ffff, 0x7fff_ffff), (0x8000_0000, 0)] {
+        let (a, b, c) = (lowest(id.a, 2), lowest(id.b, 2 * 8), Elements::from_bits(id.c, [of_c; 8]));
+        let case = Case { m: 1, n: 8, k: 2, a, b, c, scales: None };
+        assert_eq!(reference.multiply(&case.matrices(), 1).unwrap().get(0), wanted, "{of_c:#x}");
+        for path in fast_paths() {
+            let fast = Evaluator::with_path(model, &id, path).unwrap();
+            compare(&reference, &fast, &case, 1, "avx512");
+        }
+    }
+}

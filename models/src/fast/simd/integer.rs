@@ -1,11 +1,12 @@
 //! The kernel of integer sums, columns in lanes: two products per instruction.
 
 use super::{Job, lanes::Lanes};
+use crate::fast::integer::Clamp;
 
 /// Several rows through several operations, for the columns of one panel; words hold two factors of 16 bits.
 pub(super) struct Integers {
     pub pairs: usize,
-    pub saturates: bool,
+    pub clamp: Clamp,
     pub steps: usize,
     pub rows: usize,
     pub a: *const u32,
@@ -30,7 +31,7 @@ impl Job for Integers {
                         acc[g] = V::load_i(accumulators.add(g * V::WIDTH));
                     }
                     for _ in 0..self.steps {
-                        let mut sum = if self.saturates { [V::splat_i(0); NG] } else { acc };
+                        let mut sum = if self.clamp == Clamp::Wraps { acc } else { [V::splat_i(0); NG] };
                         for _ in 0..self.pairs {
                             let factors = V::splat_i(a.read().cast_signed());
                             for g in 0..NG {
@@ -40,10 +41,12 @@ impl Job for Integers {
                             a = a.add(1);
                             b = b.add(self.panel);
                         }
-                        if self.saturates {
-                            for g in 0..NG {
-                                sum[g] = clamped_sum::<V>(acc[g], sum[g]);
-                            }
+                        for g in 0..NG {
+                            sum[g] = match self.clamp {
+                                Clamp::Wraps => sum[g],
+                                Clamp::Sum => clamped_sum::<V>(acc[g], sum[g]),
+                                Clamp::SumToTop => clamped_to_top::<V>(acc[g], sum[g]),
+                            };
                         }
                         acc = sum;
                     }
@@ -56,6 +59,19 @@ impl Job for Integers {
     }
 }
 
+/// Computes `x + y` clamped to 32 bits, where a `y` of −2^31 stands for 2^31.
+#[inline(always)]
+unsafe fn clamped_to_top<V: Lanes>(x: V::I, y: V::I) -> V::I {
+    // SAFETY: upheld by the caller.
+    unsafe {
+        let top = V::greater(V::splat_i(i32::MIN + 1), y);
+        // In two steps: 2^31 − 1, and 1.
+        let sum = clamped_sum::<V>(x, V::add(y, top));
+        clamped_sum::<V>(sum, V::sub(V::splat_i(0), top))
+    }
+}
+
+/// Computes `x + y` clamped to 32 bits.
 #[inline(always)]
 unsafe fn clamped_sum<V: Lanes>(x: V::I, y: V::I) -> V::I {
     // SAFETY: upheld by the caller.

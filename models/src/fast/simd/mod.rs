@@ -28,6 +28,7 @@ pub use widest::{Vectorised, vectorised};
 use mxprobe_api::Rounding;
 
 use super::{
+    integer::Clamp,
     path::Path,
     sums::{Context, SumNode, SumTerm},
     tree::{Flush, Input, Nan, Step, StepKind},
@@ -307,14 +308,14 @@ pub(super) fn run_tree(
 }
 
 /// Runs rows of A through operations with a panel of B, with `pairs` words of two 16-bit factors per operation.
-pub(super) fn run_integers(pairs: usize, saturates: bool, piece: Piece<'_, Packed<u32>, Packed<u32>, i32>) {
+pub(super) fn run_integers(pairs: usize, clamp: Clamp, piece: Piece<'_, Packed<u32>, Packed<u32>, i32>) {
     assert!(piece.a.panel == 0, "rows of A");
     let Piece { path, a, row, b, steps, accumulators, .. } = piece;
     let rows = accumulators.len() / b.panel;
     let (a_values, b_values) = operands((a, row, rows), b, (steps.start * pairs, steps.end * pairs));
     let job = integer::Integers {
         pairs,
-        saturates,
+        clamp,
         steps: steps.len(),
         rows,
         a: a_values,
