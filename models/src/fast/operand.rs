@@ -111,6 +111,11 @@ impl Operand {
         if special { f32::NAN } else { raw * self.factor(0) }
     }
 
+    /// Whether the format is f16.
+    pub(super) fn is_half(&self) -> bool {
+        self.has_ieee_specials() && self.fraction_bits == 10 && self.magnitude_bits == 15
+    }
+
     /// Whether its infinities and NaN are those of an IEEE 754 format.
     pub(super) fn has_ieee_specials(&self) -> bool {
         self.infinite != u32::MAX

@@ -28,6 +28,8 @@ pub(super) struct TreePlan {
     flush_c: Flush,
     /// Whether every product of finite factors is an f32.
     exact_products: bool,
+    /// Whether infinite results of finite operands are right, and infinite operands may stay infinite.
+    has_infinities: bool,
     /// The NaN of each step, if it computes NaN and infinities itself, which takes longer; otherwise empty.
     nans: Vec<Nan>,
 }
@@ -59,8 +61,8 @@ pub(crate) enum Nan {
 
 impl Nan {
     /// The NaN of an adder whose result is f16 or f32; `None` if its order of precedence is another one, or if one of
-    /// its results is not a NaN.
-    fn of(adder: &Adder, format: Format) -> Option<Self> {
+    /// its results is not a NaN. `of_halves` says whether all terms are of f16.
+    fn of(adder: &Adder, format: Format, of_halves: bool) -> Option<Self> {
         let read = Operand::new(format, false, false)?;
         let bits = |bits: u64| {
             let bits = u32::try_from(bits).ok()?;
@@ -72,7 +74,7 @@ impl Nan {
         }
         // Of a NaN that comes from f32, an f16 keeps the first bits only.
         let usual = [NanCause::Operand, NanCause::Value, NanCause::Invalid];
-        if rules.order != usual || format != Format::F32 {
+        if rules.order != usual || !(of_halves || format == Format::F32) {
             return None;
         }
         let or_quiet = |of: Option<u64>| of.map_or(Some(None), |of| bits(of).map(Some));
@@ -203,7 +205,14 @@ impl TreePlan {
         if flush_c != Flush::None && id.c != Format::F32 {
             return None;
         }
-        Some(Self { steps, len: id.shape.sizes().2, a, b, c, d: id.d, flush_c, exact_products, nans: Vec::new() })
+        // To odd, a sum that overflows may be the largest number; without FMA, a product may overflow alone.
+        let is_exact = |step: &Step| {
+            let is_fused = path >= Path::Avx2 || !matches!(step.kind, StepKind::ProductAnd(..));
+            !step.odd && is_fused
+        };
+        let has_infinities = steps.iter().all(is_exact) && [a, b, c].iter().all(Operand::has_ieee_specials);
+        let (len, nans) = (id.shape.sizes().2, Vec::new());
+        Some(Self { steps, len, a, b, c, d: id.d, flush_c, exact_products, has_infinities, nans })
     }
 
     /// The same plan, computing NaN and infinities too; `None` if some node may return another NaN than those that it
@@ -212,13 +221,37 @@ impl TreePlan {
         let is_known = [self.a, self.b, self.c].iter().all(Operand::has_ieee_specials)
             // Without FMA, a product that overflows alone would meet infinities.
             && path >= Path::Avx2;
-        let nan = |adder: &Adder| Nan::of(adder, adder.float_format()?);
+        // Then every result is an f16 too.
+        let of_halves =
+            [self.a, self.b, self.c].iter().all(Operand::is_half) && self.steps.iter().all(|step| step.half);
+        let nan = |adder: &Adder| Nan::of(adder, adder.float_format()?, of_halves);
         let nans = plan.nodes.iter().map(|node| nan(&adders[node.adder])).collect::<Option<_>>()?;
         is_known.then(|| Self { nans, ..self.clone() })
     }
 
     fn has_specials(&self) -> bool {
         !self.nans.is_empty()
+    }
+
+    /// Packs a panel of factors that `operand` reads.
+    fn pack_factors(
+        &self,
+        operand: Operand,
+        from: &Source<'_>,
+        (first, panel): (usize, usize),
+        padded: usize,
+        into: &mut Packed<f32>,
+    ) {
+        if self.reads_specials() {
+            pack_panel(from, first, panel, padded, into, |bits| operand.value_or_special(bits));
+        } else {
+            pack_panel(from, first, panel, padded, into, |bits| operand.value(bits));
+        }
+    }
+
+    /// Whether infinite operands are read as infinities.
+    fn reads_specials(&self) -> bool {
+        self.has_infinities || self.has_specials()
     }
 }
 
@@ -230,7 +263,7 @@ impl Kernel for TreePlan {
     fn pack_a(&self, from: &Source<'_>, first: usize, rows: usize, steps: usize) -> (Packed<f32>, Vec<bool>) {
         // Zeros of padding are +0 in every format.
         let padded = steps * self.len;
-        let packed = if self.has_specials() {
+        let packed = if self.reads_specials() {
             pack_rows(from, first, rows, padded, |bits| self.a.value_or_special(bits))
         } else {
             pack_rows(from, first, rows, padded, |bits| self.a.value(bits))
@@ -243,11 +276,7 @@ impl Kernel for TreePlan {
 
     fn pack_b(&self, from: &Source<'_>, first: usize, panel: usize, steps: usize, into: &mut Packed<f32>) -> u64 {
         let padded = steps * self.len;
-        if self.has_specials() {
-            pack_panel(from, first, panel, padded, into, |bits| self.b.value_or_special(bits));
-        } else {
-            pack_panel(from, first, panel, padded, into, |bits| self.b.value(bits));
-        }
+        self.pack_factors(self.b, from, (first, panel), padded, into);
         0
     }
 
@@ -255,7 +284,7 @@ impl Kernel for TreePlan {
         let mut bits = [0; WIDE_PANEL];
         let bits = &mut bits[..into.len()];
         bits_of(from, start, bits);
-        let value = |bits: u32| if self.has_specials() { self.c.value_or_special(bits) } else { self.c.value(bits) };
+        let value = |bits: u32| if self.reads_specials() { self.c.value_or_special(bits) } else { self.c.value(bits) };
         into.iter_mut().zip(bits).for_each(|(slot, bits)| *slot = value(*bits));
         0
     }
@@ -265,7 +294,7 @@ impl Kernel for TreePlan {
     }
 
     fn run(&self, piece: Piece<'_, Packed<f32>, Packed<f32>, f32>) {
-        simd::run_tree(&self.steps, self.len, self.flush_c, &self.nans, piece);
+        simd::run_tree(&self.steps, self.len, self.flush_c, self.has_infinities, &self.nans, piece);
     }
 }
 
@@ -285,8 +314,8 @@ impl OfDots for TreePlan {
         of_a: &mut Packed<f32>,
         into: &mut Packed<f32>,
     ) -> u64 {
-        pack_panel(a, 0, panel, self.len, of_a, |bits| self.a.value(bits));
-        pack_panel(b, 0, panel, self.len, into, |bits| self.b.value(bits));
+        self.pack_factors(self.a, a, (0, panel), self.len, of_a);
+        self.pack_factors(self.b, b, (0, panel), self.len, into);
         if self.exact_products {
             into.values.iter_mut().zip(&of_a.values).for_each(|(product, of_a)| *product *= of_a);
         }

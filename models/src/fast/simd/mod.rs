@@ -261,6 +261,7 @@ pub(super) fn run_tree(
     nodes: &[Step],
     len: usize,
     flush_c: Flush,
+    has_infinities: bool,
     nans: &[Nan],
     piece: Piece<'_, Packed<f32>, Packed<f32>, f32>,
 ) {
@@ -284,6 +285,7 @@ pub(super) fn run_tree(
         nans,
         len,
         flush_c,
+        has_infinities,
         steps: steps.len(),
         rows,
         a: a_values,

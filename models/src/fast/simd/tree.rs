@@ -1,8 +1,9 @@
 //! The kernel of plans that the processor's own f32 arithmetic computes, columns in lanes.
 //!
 //! Each node is one multiplication, addition or fused multiply-add, in the order of the plan. NaN and infinities
-//! propagate through sums and products, so checking the results is enough: a lane whose result is NaN or infinite is
-//! left to the same kernel with `SPECIALS`, which also computes which NaN each node returns, or to the scalar evaluator.
+//! propagate through sums and products, so checking the results is enough: a lane whose result is NaN is left to the same
+//! kernel with `SPECIALS`, which also computes which NaN each node returns, or to the scalar evaluator. So is an infinite
+//! result if a node rounds to odd, or multiplies and adds without FMA.
 //!
 //! If results below the normal range are flushed, they are recognised by the rounded value, with one exception: 2^−126
 //! may have been rounded up from below, as if by gradual underflow. That lane is left as well.
@@ -17,6 +18,8 @@ pub(super) struct Tree<'a> {
     pub nans: &'a [Nan],
     pub len: usize,
     pub flush_c: Flush,
+    /// Whether infinite results are right.
+    pub has_infinities: bool,
     pub steps: usize,
     pub rows: usize,
     pub a: *const f32,
@@ -117,12 +120,7 @@ impl Tree<'_> {
                     if node.half {
                         for g in 0..NG {
                             let (rounded, infinite) = V::narrow_to_f16(value[g]);
-                            if SPECIALS {
-                                value[g] = narrowed::<V>(value[g], rounded, infinite);
-                            } else {
-                                flags[g] = V::or(flags[g], infinite);
-                                value[g] = rounded;
-                            }
+                            value[g] = narrowed::<V>(value[g], rounded, infinite);
                         }
                     }
                     if node.flush != Flush::None {
@@ -150,9 +148,10 @@ impl Tree<'_> {
                 b = b.add(self.len * self.panel);
             }
             let mut left = 0;
+            let most = if self.has_infinities { 0x7f80_0000 } else { 0x7f7f_ffff };
             for g in 0..NG {
                 let magnitude = V::and(V::bits(acc[g]), V::splat_i(i32::MAX));
-                let special = if SPECIALS { V::splat_i(0) } else { V::greater(magnitude, V::splat_i(0x7f7f_ffff)) };
+                let special = if SPECIALS { V::splat_i(0) } else { V::greater(magnitude, V::splat_i(most)) };
                 left |= V::negative_lanes(V::or(flags[g], special)) << (from + g * V::WIDTH);
                 V::store_f(accumulators.add(g * V::WIDTH), acc[g]);
             }
