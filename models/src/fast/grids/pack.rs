@@ -11,18 +11,27 @@ use crate::fast::{
 };
 
 impl GridsPlan {
-    /// Whether factors are packed as values; otherwise as significands and exponents.
+    /// Whether factors are packed as values without exponents.
     fn packs_values(&self) -> bool {
         self.context.masks > 0
     }
 
+    /// Unpacks factors: values and whether they are not zero, values and exponents, or significands and exponents.
     #[inline(always)]
-    fn parts(&self, operand: Operand, bits: u32) -> (f32, i32) {
+    fn unpack(&self, operand: Operand, bits: &[u32], values: &mut [f32], exponents: &mut [i32]) {
+        let slots = bits.iter().zip(values).zip(exponents);
         if self.packs_values() {
-            let value = operand.value(bits);
-            (value, i32::from(value.to_bits() << 1 != 0))
+            slots.for_each(|((bits, value), exponent)| {
+                *value = operand.value(*bits);
+                *exponent = i32::from(value.to_bits() << 1 != 0);
+            });
+        } else if self.context.plain_products {
+            slots.for_each(|((bits, value), exponent)| {
+                (*value, *exponent) = operand.parts(*bits);
+                *value = if *exponent < INFINITE { operand.value(*bits) } else { *value };
+            });
         } else {
-            operand.parts(bits)
+            slots.for_each(|((bits, value), exponent)| (*value, *exponent) = operand.parts(*bits));
         }
     }
 
@@ -54,9 +63,7 @@ impl GridsPlan {
             bits_of(from.matrices.a, from.row_of_a(first + row), &mut bits[..k]);
             let significands = &mut packed.significands[row * packed.k..][..packed.k];
             let exponents = &mut packed.exponents[row * packed.k..][..packed.k];
-            for ((bits, significand), exponent) in bits.iter().zip(&mut *significands).zip(&mut *exponents) {
-                (*significand, *exponent) = self.parts(self.a, *bits);
-            }
+            self.unpack(self.a, &bits, significands, exponents);
             for step in 0..steps {
                 for node in self.nodes.iter().filter(|node| node.width == GridWidth::Exact) {
                     let of = &exponents[step * self.context.len..];
@@ -100,9 +107,7 @@ impl GridsPlan {
             }
             let significands = &mut into.significands[row * panel..][..panel];
             let exponents = &mut into.exponents[row * panel..][..panel];
-            for ((bits, significand), exponent) in bits.iter().zip(significands).zip(exponents) {
-                (*significand, *exponent) = self.parts(operand, *bits);
-            }
+            self.unpack(operand, &bits, significands, exponents);
         }
         for step in 0..steps {
             for node in self.nodes.iter().filter(|node| node.width == GridWidth::Exact) {

@@ -21,6 +21,11 @@ fn narrow(value: i64) -> i32 {
     i32::try_from(value.clamp(2 * i64::from(ABSENT), 1 << 20)).unwrap_or(0)
 }
 
+/// Whether the exponents of the factors are those of f16 or fewer, so that products are normal f32.
+fn are_plain(id: &OperationId) -> bool {
+    [id.a, id.b].iter().all(|format| format.as_float().is_some_and(|float| float.exponent_bits <= 5))
+}
+
 /// `2^x`.
 fn power(x: i32) -> f64 {
     f64::from(x).exp2()
@@ -82,6 +87,7 @@ impl GridsPlan {
             len: sums.context.len,
             blocks: sums.context.blocks,
             masks,
+            plain_products: are_plain(id),
             least: narrow(sums.context.least),
             flush_c: sums.context.flush_c,
         };
@@ -160,13 +166,12 @@ impl GridsPlan {
             return None;
         }
         let width = Self::width(sum, (&products, &others), &rules, before, adder)?;
+        let has_plain_products = are_plain(id);
         let output = match (sum.output, adder.output) {
             (SumOutput::Wide, _) => GridOutput::Wide,
             (_, Output::Float { .. }) if matches!(width, GridWidth::Cut(_)) => GridOutput::F32 { toward_zero: false },
             (SumOutput::Float { nearest, .. }, Output::Float { format, fraction_bits, .. }) => {
                 let becomes_infinite = adder.becomes_infinite();
-                let narrow_factors =
-                    [id.a, id.b].iter().all(|format| format.as_float().is_some_and(|float| float.exponent_bits <= 5));
                 match (format, nearest) {
                     (Format::F32, true) if fraction_bits == 23 && becomes_infinite => {
                         GridOutput::F32 { toward_zero: false }
@@ -176,7 +181,7 @@ impl GridsPlan {
                         if fraction_bits == 10
                             && becomes_infinite
                             && flush == Flush::None
-                            && narrow_factors
+                            && has_plain_products
                             && id.c == Format::F16
                             && width == GridWidth::Words =>
                     {
@@ -244,7 +249,8 @@ impl GridsPlan {
             others,
             rules,
             leads,
-            least_unit: (width == GridWidth::Words && values > 0).then_some(LEAST_UNIT_OF_VALUES),
+            least_unit: (width == GridWidth::Words && (values > 0 || has_plain_products))
+                .then_some(LEAST_UNIT_OF_VALUES),
             below: sum.below,
             value_cut_bits: narrow(sum.value_cut_bits),
             value_cut_unit: power(narrow(sum.value_cut_bits)),

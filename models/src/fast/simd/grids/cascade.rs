@@ -43,10 +43,10 @@ unsafe fn add<V: Halves>(sum: &mut [V::D; 2], any: &mut [V::D; 2], term: [V::D; 
 impl Grids<'_> {
     /// Computes the exact sum, rounded once to nearest even.
     #[inline(always)]
-    pub(super) unsafe fn in_cascade<V: Halves, const NG: usize>(
+    pub(super) unsafe fn in_cascade<V: Halves, const NG: usize, const R: usize>(
         &self,
         node: &GridNode,
-        at: At,
+        at: At<R>,
         terms: Terms<'_, V, NG>,
         products: &mut Products<V, NG>,
         out: &mut Outcome<V, NG>,
@@ -64,7 +64,7 @@ impl Grids<'_> {
                 out.has_met = false;
                 return finish::<V, NG>(node, terms, none, out, flags);
             }
-            self.products::<V, NG, true>(node, at, products);
+            self.products::<V, NG, R>(node, at, products);
             let count = node.products.len();
             let zero = V::splat_d(0.0);
             let mut lost = [V::splat_i(0); NG];
@@ -81,9 +81,12 @@ impl Grids<'_> {
                 }
                 let of_products = products.exponents.iter().zip(&products.values).zip(&mut products.errors);
                 for ((exponents, values), errors) in of_products.take(count) {
-                    let exponent = V::min(V::max(exponents[g], V::splat_i(-1000)), V::splat_i(1000));
-                    let (value, power) = (V::widen(values[g]), V::wide_power(exponent));
-                    let product = [V::mul_d(value[0], power[0]), V::mul_d(value[1], power[1])];
+                    let mut product = V::widen(values[g]);
+                    if !self.context.plain_products {
+                        let exponent = V::min(V::max(exponents[g], V::splat_i(-1000)), V::splat_i(1000));
+                        let power = V::wide_power(exponent);
+                        product = [V::mul_d(product[0], power[0]), V::mul_d(product[1], power[1])];
+                    }
                     *errors = add::<V>(&mut sum, &mut any, product);
                 }
                 if V::any_nonzero(V::or_d(any[0], any[1])) {

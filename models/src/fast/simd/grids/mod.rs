@@ -19,6 +19,7 @@ mod doubles;
 mod outcome;
 mod products;
 mod settle;
+mod words;
 
 use super::{NARROW_PANEL, Piece, WIDE_PANEL, fastest, halves::Halves};
 #[cfg(target_arch = "x86_64")]
@@ -55,22 +56,35 @@ pub(super) struct Grids<'a> {
     pub left: *mut u64,
 }
 
-/// The location of the operands of one operation: rows of A at `a`, the panel of B at `b`.
+/// The location of the operands of one operation: `R` rows of A, and the panel of B. The first groups of lanes belong to
+/// the first row.
 #[derive(Clone, Copy)]
-struct At {
-    a: usize,
+struct At<const R: usize> {
+    a: [usize; R],
+    a_blocks: [usize; R],
+    a_masks: [usize; R],
     b: usize,
-    a_block: usize,
     b_block: usize,
-    a_mask: usize,
     b_mask: usize,
+}
+
+/// The row of a group of lanes.
+#[inline(always)]
+const fn row_of<const NG: usize, const R: usize>(group: usize) -> usize {
+    group / (NG / R)
+}
+
+/// The first column of a group of lanes.
+#[inline(always)]
+const fn column_of<V: Halves, const NG: usize, const R: usize>(group: usize) -> usize {
+    group % (NG / R) * V::WIDTH
 }
 
 impl Grids<'_> {
     /// # Safety
     /// The processor has the instructions of `V`, and the pointers are valid for the extents that the task states.
     #[inline(always)]
-    pub(super) unsafe fn run<V: Halves, const NG: usize>(&self) {
+    pub(super) unsafe fn run<V: Halves, const NG: usize, const R: usize>(&self) {
         // SAFETY: upheld by the caller.
         unsafe {
             let zero = V::splat_i(0);
@@ -97,33 +111,43 @@ impl Grids<'_> {
                     has_met: false,
                 },
             };
-            for from in (0..self.panel).step_by(NG * V::WIDTH) {
-                for row in 0..self.rows {
-                    self.one_row::<V, NG>(row, from, &mut room);
+            for from in (0..self.panel).step_by(NG / R * V::WIDTH) {
+                for row in (0..self.rows).step_by(R) {
+                    self.some_rows::<V, NG, R>(row, from, &mut room);
                 }
             }
         }
     }
 
+    /// Computes `R` rows from `first` on; the last row takes the place of those beyond it.
     #[inline(always)]
-    unsafe fn one_row<V: Halves, const NG: usize>(&self, row: usize, from: usize, room: &mut Room<V, NG>) {
+    unsafe fn some_rows<V: Halves, const NG: usize, const R: usize>(
+        &self,
+        first: usize,
+        from: usize,
+        room: &mut Room<V, NG>,
+    ) {
         // SAFETY: rows, columns, products and nodes are within the bounds of the task; the processor has the
         // instructions.
         unsafe {
             let context = self.context;
-            let accumulators = self.accumulators.add(row * self.panel + from);
+            let rows: [usize; R] = std::array::from_fn(|at| (first + at).min(self.rows - 1));
+            let accumulators = |g: usize| {
+                let row = rows[row_of::<NG, R>(g)];
+                self.accumulators.add(row * self.panel + from + column_of::<V, NG, R>(g))
+            };
             let Room { results, c, products } = room;
             let mut flags = [V::splat_i(0); NG];
             for g in 0..NG {
-                c.value[g] = V::load_f(accumulators.add(g * V::WIDTH));
+                c.value[g] = V::load_f(accumulators(g));
             }
             for step in 0..self.steps {
                 let at = At {
-                    a: row * self.a_stride + step * context.len,
+                    a: rows.map(|row| row * self.a_stride + step * context.len),
+                    a_blocks: rows.map(|row| row * self.a_blocks + step * context.blocks),
+                    a_masks: rows.map(|row| row * self.a_mask_stride + step * context.masks),
                     b: step * context.len * self.panel + from,
-                    a_block: row * self.a_blocks + step * context.blocks,
                     b_block: step * context.blocks * self.panel + from,
-                    a_mask: row * self.a_mask_stride + step * context.masks,
                     b_mask: step * context.masks * self.panel + from,
                 };
                 read_value::<V, NG>(c, context.flush_c, context.least);
@@ -133,7 +157,7 @@ impl Grids<'_> {
                     let out = &mut rest[0];
                     match node.width {
                         GridWidth::Cut(mask) => doubles::cut_value(node, mask, terms, out, &mut flags),
-                        GridWidth::Exact => self.exact_group(node, at, out),
+                        GridWidth::Exact => self.exact_group::<V, NG, R>(node, at, out),
                         GridWidth::Cascade => self.in_cascade(node, at, terms, products, out, &mut flags),
                         GridWidth::Words => self.in_words(node, at, terms, products, out, &mut flags),
                         GridWidth::Doubles => doubles::in_doubles(node, terms, out, &mut flags),
@@ -144,12 +168,11 @@ impl Grids<'_> {
                 }
                 c.value = results[self.nodes.len() - 1].value;
             }
-            let mut left = 0;
             for g in 0..NG {
-                left |= V::negative_lanes(flags[g]) << (from + g * V::WIDTH);
-                V::store_f(accumulators.add(g * V::WIDTH), c.value[g]);
+                let lanes = V::negative_lanes(flags[g]) << (from + column_of::<V, NG, R>(g));
+                *self.left.add(rows[row_of::<NG, R>(g)]) |= lanes;
+                V::store_f(accumulators(g), c.value[g]);
             }
-            *self.left.add(row) |= left;
         }
     }
 }
@@ -251,10 +274,10 @@ pub(in crate::fast) fn run_grids(nodes: &[GridNode], context: &Context, piece: P
     #[cfg(target_arch = "x86_64")]
     unsafe {
         match path {
-            // With few nodes there are registers for twice the columns.
-            Path::Avx512 if panel == WIDE_PANEL && nodes.len() <= 4 => in_avx512::<4>(&task),
-            Path::Avx512 if panel == WIDE_PANEL => in_avx512::<2>(&task),
-            Path::Avx512 => in_avx512::<1>(&task),
+            // Each node waits for the one before, so that several groups of lanes are computed in turn.
+            Path::Avx512 if panel == WIDE_PANEL => in_avx512::<4, 1>(&task),
+            Path::Avx512 if rows > 1 => in_avx512::<4, 4>(&task),
+            Path::Avx512 => in_avx512::<1, 1>(&task),
             Path::Avx2 => in_avx2(&task),
             _ => unreachable!("the plan was made for AVX2 or AVX-512"),
         }
@@ -265,9 +288,9 @@ pub(in crate::fast) fn run_grids(nodes: &[GridNode], context: &Context, piece: P
 /// The processor has these instructions, and the task's pointers are valid.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
-unsafe fn in_avx512<const NG: usize>(task: &Grids<'_>) {
+unsafe fn in_avx512<const NG: usize, const R: usize>(task: &Grids<'_>) {
     // SAFETY: this function's features; the rest is upheld by its caller.
-    unsafe { task.run::<Avx512, NG>() }
+    unsafe { task.run::<Avx512, NG, R>() }
 }
 
 /// # Safety
@@ -276,5 +299,5 @@ unsafe fn in_avx512<const NG: usize>(task: &Grids<'_>) {
 #[target_feature(enable = "avx2,fma")]
 unsafe fn in_avx2(task: &Grids<'_>) {
     // SAFETY: as above.
-    unsafe { task.run::<Avx2, 2>() }
+    unsafe { task.run::<Avx2, 2, 1>() }
 }

@@ -2,7 +2,7 @@
 #![cfg_attr(not(target_arch = "x86_64"), allow(dead_code, unused_imports))]
 
 use crate::fast::{
-    grids::{GridNode, GridTerm},
+    grids::{GridNode, GridOutput, GridTerm},
     operand::ABSENT,
     simd::halves::Halves,
     tree::Flush,
@@ -102,7 +102,7 @@ pub(super) unsafe fn read_value<V: Halves, const NG: usize>(of: &mut Outcome<V, 
     }
 }
 
-/// The unit and the exponent of a node's grid. `products` are the largest exponents of its products, and of their
+/// The unit of a node's grid, and its exponent if the sum stays unrounded. `products` are the largest exponents of its products, and of their
 /// leading ones.
 #[inline(always)]
 pub(super) unsafe fn grid<V: Halves, const NG: usize>(
@@ -130,7 +130,11 @@ pub(super) unsafe fn grid<V: Halves, const NG: usize>(
             }
             for g in 0..NG {
                 unit[g] = V::max(unit[g], V::sub(most[g], V::splat_i(rule.fraction_bits)));
-                exponent[g] = V::max(exponent[g], most[g]);
+            }
+            if node.output == GridOutput::Wide {
+                for g in 0..NG {
+                    exponent[g] = V::max(exponent[g], most[g]);
+                }
             }
         }
         // For NaN and infinities, any unit in range will do.

@@ -1,26 +1,20 @@
-//! Nodes with products: on a grid in words, or summed exactly and scaled.
+//! Products of a node: their values and exponents, in whole units of a grid, or summed exactly and scaled.
 #![cfg_attr(not(target_arch = "x86_64"), allow(dead_code, unused_imports))]
 
 use super::{
-    At, Grids,
-    outcome::{INVALID, NEGATIVE, OPERAND, Outcome, POSITIVE, Terms, VALUE, grid},
-    settle::finish,
+    At, Grids, column_of,
+    outcome::{INVALID, NEGATIVE, OPERAND, Outcome, POSITIVE, VALUE},
+    row_of,
 };
-use crate::{
-    adder::Below,
-    fast::{
-        grids::{GridNode, GridOutput, GridTerm, MOST_PRODUCTS},
-        operand::{ABSENT, INFINITE},
-        simd::halves::Halves,
-        tree::Flush,
-    },
+use crate::fast::{
+    grids::{GridNode, GridWidth, MOST_PRODUCTS},
+    operand::{ABSENT, INFINITE},
+    simd::halves::Halves,
 };
-
-/// A unit of which no total, which is less than 2^31, reaches half of the smallest subnormal f32.
-const VANISHING: i32 = -200;
 
 /// The products of a node, and their special cases.
 pub(super) struct Products<V: Halves, const NG: usize> {
+    /// Of the factors together; not set if products are f32.
     pub exponents: [[V::I; NG]; MOST_PRODUCTS],
     pub values: [[V::F; NG]; MOST_PRODUCTS],
     /// Memory for the errors of additions in f64.
@@ -34,30 +28,121 @@ pub(super) struct Products<V: Halves, const NG: usize> {
 }
 
 impl Grids<'_> {
-    /// Computes significands and exponents of the products of a node.
+    /// The factors of A of product `k`, by row.
     #[inline(always)]
-    pub(super) unsafe fn products<V: Halves, const NG: usize, const LEADING: bool>(
+    unsafe fn of_a<V: Halves, const R: usize>(&self, at: At<R>, k: usize) -> [V::F; R] {
+        // SAFETY: the product is within the packed operands; the processor has the instructions.
+        unsafe { at.a.map(|row| V::splat_f(self.a.0.add(row + k).read())) }
+    }
+
+    /// Their exponents.
+    #[inline(always)]
+    unsafe fn exponents_of_a<V: Halves, const R: usize>(&self, at: At<R>, k: usize) -> [V::I; R] {
+        // SAFETY: as in `of_a`.
+        unsafe { at.a.map(|row| V::splat_i(self.a.1.add(row + k).read())) }
+    }
+
+    /// The factors of B of product `k` in a group of lanes.
+    #[inline(always)]
+    unsafe fn of_b<V: Halves, const NG: usize, const R: usize>(&self, at: At<R>, k: usize, g: usize) -> V::F {
+        // SAFETY: as in `of_a`.
+        unsafe { V::load_f(self.b.0.add(at.b + k * self.panel + column_of::<V, NG, R>(g))) }
+    }
+
+    /// Their exponents.
+    #[inline(always)]
+    unsafe fn exponents_of_b<V: Halves, const NG: usize, const R: usize>(&self, at: At<R>, k: usize, g: usize) -> V::I {
+        // SAFETY: as in `of_a`.
+        unsafe { V::load_i(self.b.1.add(at.b + k * self.panel + column_of::<V, NG, R>(g))) }
+    }
+
+    /// Computes values and exponents of the products of a node.
+    #[inline(always)]
+    pub(super) unsafe fn products<V: Halves, const NG: usize, const R: usize>(
         &self,
         node: &GridNode,
-        at: At,
+        at: At<R>,
         into: &mut Products<V, NG>,
     ) {
-        // SAFETY: products are within the packed operands; the processor has the instructions.
+        // SAFETY: as in `of_a`.
+        unsafe {
+            let is_plain = self.context.plain_products;
+            // A sum without a grid needs the significands too.
+            match node.leads || (node.width == GridWidth::Cascade && !is_plain) {
+                true if is_plain => self.plain_products::<V, NG, R, true>(node, at, into),
+                false if is_plain => self.plain_products::<V, NG, R, false>(node, at, into),
+                true => self.products_of_parts::<V, NG, R, true>(node, at, into),
+                false => self.products_of_parts::<V, NG, R, false>(node, at, into),
+            }
+            let mut highest = into.most[0];
+            for g in 1..NG {
+                highest = V::max(highest, into.most[g]);
+            }
+            into.has_met = V::any_greater(highest, V::splat_i(if node.product_overflow { 126 } else { 1000 }));
+            if into.has_met {
+                self.met_by_products(node, at, into);
+            }
+        }
+    }
+
+    /// The values of products that are f32.
+    #[inline(always)]
+    unsafe fn plain_products<V: Halves, const NG: usize, const R: usize, const LEADING: bool>(
+        &self,
+        node: &GridNode,
+        at: At<R>,
+        into: &mut Products<V, NG>,
+    ) {
+        // SAFETY: as in `of_a`.
+        unsafe {
+            let mut most = [V::splat_i(2 * ABSENT); NG];
+            let mut largest = [V::splat_i(0); NG];
+            for (slot, k) in node.products.iter().enumerate() {
+                let (of_a, exponents) = (self.of_a::<V, R>(at, *k), self.exponents_of_a::<V, R>(at, *k));
+                for g in 0..NG {
+                    let row = row_of::<NG, R>(g);
+                    let value = V::mul(of_a[row], self.of_b::<V, NG, R>(at, *k, g));
+                    most[g] = V::max(most[g], V::add(exponents[row], self.exponents_of_b::<V, NG, R>(at, *k, g)));
+                    into.values[slot][g] = value;
+                    if LEADING {
+                        largest[g] = V::max(largest[g], V::and(V::bits(value), V::splat_i(i32::MAX)));
+                    }
+                }
+            }
+            into.most = most;
+            if LEADING {
+                for g in 0..NG {
+                    let some = V::greater(largest[g], V::splat_i(0));
+                    let exponent = V::sub(V::field(largest[g]), V::splat_i(127));
+                    into.leading[g] = V::select(some, exponent, V::splat_i(2 * ABSENT));
+                }
+            }
+        }
+    }
+
+    /// The significands and exponents of products; significands only if `LEADING`.
+    #[inline(always)]
+    unsafe fn products_of_parts<V: Halves, const NG: usize, const R: usize, const LEADING: bool>(
+        &self,
+        node: &GridNode,
+        at: At<R>,
+        into: &mut Products<V, NG>,
+    ) {
+        // SAFETY: as in `of_a`.
         unsafe {
             let mut most = [V::splat_i(2 * ABSENT); NG];
             let mut leading = most;
             for (slot, k) in node.products.iter().enumerate() {
-                let exponent = V::splat_i(self.a.1.add(at.a + k).read());
-                let significand = V::splat_f(self.a.0.add(at.a + k).read());
+                let (of_a, exponents) = (self.of_a::<V, R>(at, *k), self.exponents_of_a::<V, R>(at, *k));
                 for g in 0..NG {
-                    let of_b = at.b + k * self.panel + g * V::WIDTH;
-                    let sum = V::add(exponent, V::load_i(self.b.1.add(of_b)));
-                    most[g] = V::max(most[g], sum);
-                    into.exponents[slot][g] = sum;
+                    let row = row_of::<NG, R>(g);
+                    let exponent = V::add(exponents[row], self.exponents_of_b::<V, NG, R>(at, *k, g));
+                    most[g] = V::max(most[g], exponent);
+                    into.exponents[slot][g] = exponent;
                     if LEADING {
-                        let value = V::mul(significand, V::load_f(self.b.0.add(of_b)));
+                        let value = V::mul(of_a[row], self.of_b::<V, NG, R>(at, *k, g));
                         let magnitude = V::and(V::bits(value), V::splat_i(i32::MAX));
-                        leading[g] = V::max(leading[g], V::add(sum, V::field(magnitude)));
+                        leading[g] = V::max(leading[g], V::add(exponent, V::field(magnitude)));
                         into.values[slot][g] = value;
                     }
                 }
@@ -68,31 +153,29 @@ impl Grids<'_> {
                     into.leading[g] = V::sub(leading[g], V::splat_i(127));
                 }
             }
-            let mut highest = most[0];
-            for g in 1..NG {
-                highest = V::max(highest, most[g]);
-            }
-            into.has_met = V::any_greater(highest, V::splat_i(if node.product_overflow { 126 } else { 1000 }));
-            if into.has_met {
-                self.met_by_products(node, at, into);
-            }
         }
     }
 
     /// The special cases that each lane met among its products: NaN, infinities, and products of 2^128 and more if that
     /// matters.
     #[inline(always)]
-    unsafe fn met_by_products<V: Halves, const NG: usize>(&self, node: &GridNode, at: At, into: &mut Products<V, NG>) {
-        // SAFETY: as in `products`.
+    unsafe fn met_by_products<V: Halves, const NG: usize, const R: usize>(
+        &self,
+        node: &GridNode,
+        at: At<R>,
+        into: &mut Products<V, NG>,
+    ) {
+        // SAFETY: as in `of_a`.
         unsafe {
             into.met = [V::splat_i(0); NG];
             into.nan = into.met;
-            for (slot, k) in node.products.iter().enumerate() {
-                let significand = V::splat_f(self.a.0.add(at.a + k).read());
+            for k in &node.products {
+                let (of_a, exponents) = (self.of_a::<V, R>(at, *k), self.exponents_of_a::<V, R>(at, *k));
                 for g in 0..NG {
-                    let value = V::mul(significand, V::load_f(self.b.0.add(at.b + k * self.panel + g * V::WIDTH)));
-                    let bits = V::bits(value);
-                    let exponent = into.exponents[slot][g];
+                    let row = row_of::<NG, R>(g);
+                    let of_b = self.of_b::<V, NG, R>(at, *k, g);
+                    let bits = V::bits(V::mul(of_a[row], of_b));
+                    let exponent = V::add(exponents[row], self.exponents_of_b::<V, NG, R>(at, *k, g));
                     let above = |limit: i32| V::greater(exponent, V::splat_i(limit));
                     let number = if node.product_overflow {
                         let magnitude = V::and(bits, V::splat_i(i32::MAX));
@@ -108,9 +191,8 @@ impl Grids<'_> {
                     met = V::select(above(INFINITE - 4000), signed, met);
                     met = V::select(above(3 * INFINITE), V::splat_i(OPERAND), met);
                     if node.quiet_operands {
-                        let of_b = at.b + k * self.panel + g * V::WIDTH;
-                        let a_is = V::greater(V::splat_i(self.a.1.add(at.a + k).read()), V::splat_i(3 * INFINITE));
-                        let fraction = V::select(a_is, V::bits(significand), V::bits(V::load_f(self.b.0.add(of_b))));
+                        let a_is = V::greater(exponents[row], V::splat_i(3 * INFINITE));
+                        let fraction = V::select(a_is, V::bits(of_a[row]), V::bits(of_b));
                         let quiet = V::or(fraction, V::splat_i(0x7fc0_0000));
                         let first = V::greater(V::splat_i(OPERAND), V::and(into.met[g], V::splat_i(OPERAND)));
                         let first = V::and(first, V::greater(V::and(met, V::splat_i(OPERAND)), V::splat_i(0)));
@@ -124,158 +206,55 @@ impl Grids<'_> {
 
     /// The products of a node in whole units, and the number of negative ones as a number below 0.
     #[inline(always)]
-    unsafe fn aligned<V: Halves, const NG: usize, const LEADING: bool, const FLOOR: bool, const SIGNS: bool>(
+    pub(super) unsafe fn aligned<V: Halves, const NG: usize, const R: usize, const FLOOR: bool, const SIGNS: bool>(
         &self,
         node: &GridNode,
-        at: At,
+        at: At<R>,
         products: &Products<V, NG>,
         unit: &[V::I; NG],
     ) -> ([V::I; NG], [V::I; NG]) {
-        // SAFETY: as in `products`.
+        // SAFETY: as in `of_a`.
         unsafe {
-            let mut total = [V::splat_i(0); NG];
-            let mut signs = total;
-            let mut biased = total;
+            let mut sum = Aligned::<V, NG, FLOOR, SIGNS> { total: [V::splat_i(0); NG], signs: [V::splat_i(0); NG] };
+            if self.context.plain_products {
+                let mut scale = [V::scale(V::splat_i(0)); NG];
+                for g in 0..NG {
+                    // Below this, a product is less than one unit already, and must not become 0.
+                    scale[g] = V::scale(V::max(V::sub(V::splat_i(0), unit[g]), V::splat_i(-100)));
+                }
+                for values in &products.values[..node.products.len()] {
+                    for g in 0..NG {
+                        sum.add(g, values[g], V::times(values[g], scale[g]));
+                    }
+                }
+                return (sum.total, sum.signs);
+            }
+            let mut biased = [V::splat_i(0); NG];
             for g in 0..NG {
                 biased[g] = V::sub(unit[g], V::splat_i(127));
             }
             for (k, (exponents, values)) in node.products.iter().zip(products.exponents.iter().zip(&products.values)) {
-                let significand = V::splat_f(self.a.0.add(at.a + k).read());
+                let of_a = self.of_a::<V, R>(at, *k);
                 for g in 0..NG {
-                    let value = if LEADING {
+                    let value = if node.leads {
                         values[g]
                     } else {
-                        V::mul(significand, V::load_f(self.b.0.add(at.b + k * self.panel + g * V::WIDTH)))
+                        V::mul(of_a[row_of::<NG, R>(g)], self.of_b::<V, NG, R>(at, *k, g))
                     };
                     let field = V::max(V::sub(exponents[g], biased[g]), V::splat_i(27));
-                    let scaled = V::mul(value, V::biased_power(field));
-                    let part = if FLOOR { V::floor_to_int(scaled) } else { V::truncate(scaled) };
-                    total[g] = V::add(total[g], part);
-                    if SIGNS {
-                        signs[g] = V::add(signs[g], V::sign(V::bits(value)));
-                    }
+                    sum.add(g, value, V::mul(value, V::biased_power(field)));
                 }
             }
-            (total, signs)
-        }
-    }
-
-    /// Adds products and other terms that fit 31 bits.
-    #[inline(always)]
-    pub(super) unsafe fn in_words<V: Halves, const NG: usize>(
-        &self,
-        node: &GridNode,
-        at: At,
-        terms: Terms<'_, V, NG>,
-        products: &mut Products<V, NG>,
-        out: &mut Outcome<V, NG>,
-        flags: &mut [V::I; NG],
-    ) {
-        // SAFETY: as in `products`.
-        unsafe {
-            if node.leads {
-                self.products::<V, NG, true>(node, at, products);
-            } else {
-                self.products::<V, NG, false>(node, at, products);
-            }
-            let known = (products.most, if node.leads { products.leading } else { products.most });
-            let (unit, exponent) = grid::<V, NG>(node, known, terms);
-            let complement = node.below == Below::OnesComplement;
-            let floor = node.below == Below::Floor;
-            let (mut total, mut signs) = match (node.leads, node.below) {
-                (true, Below::Floor) => self.aligned::<V, NG, true, true, false>(node, at, products, &unit),
-                (false, Below::Floor) => self.aligned::<V, NG, false, true, false>(node, at, products, &unit),
-                (true, Below::OnesComplement) => self.aligned::<V, NG, true, false, true>(node, at, products, &unit),
-                (false, Below::OnesComplement) => self.aligned::<V, NG, false, false, true>(node, at, products, &unit),
-                (true, _) => self.aligned::<V, NG, true, false, false>(node, at, products, &unit),
-                (false, _) => self.aligned::<V, NG, false, false, false>(node, at, products, &unit),
-            };
-            let mut some = known.0;
-            for term in &node.others {
-                let from = terms.get(*term);
-                for g in 0..NG {
-                    match term {
-                        GridTerm::Sum(_) => {
-                            let part = V::shift_down(from.total[g], V::sub(unit[g], from.unit[g]));
-                            total[g] = V::add(total[g], part);
-                        }
-                        GridTerm::C | GridTerm::Value(_) | GridTerm::Group(_) => {
-                            let scaled = V::scaled(from.value[g], V::sub(V::splat_i(0), unit[g]));
-                            let mut part = if floor { V::floor_to_int(scaled) } else { V::truncate(scaled) };
-                            if let Some((below, unless)) = node.ignored {
-                                let least = V::sub(unit[g], V::splat_i(below));
-                                let mut small = V::greater(least, from.leading(node, g));
-                                if let Some(at_most) = unless {
-                                    small = V::and(small, V::greater(unit[g], V::splat_i(at_most)));
-                                }
-                                part = V::select(small, V::splat_i(0), part);
-                            }
-                            total[g] = V::add(total[g], part);
-                            some[g] = V::max(some[g], from.exponent[g]);
-                            if complement {
-                                // For products whose sign differs from the value's: one unit less, or one more.
-                                let negative = V::sign(V::bits(from.value[g]));
-                                signs[g] = V::add(signs[g], V::and(negative, V::splat_i(node.product_count)));
-                            }
-                        }
-                    }
-                }
-            }
-            if complement {
-                for g in 0..NG {
-                    // A product of a zero has the exponent of its other factor above `ABSENT`.
-                    let any = V::greater(some[g], V::splat_i(ABSENT / 2));
-                    total[g] = V::add(total[g], V::and(signs[g], any));
-                }
-            }
-            out.has_met = products.has_met;
-            if products.has_met {
-                (out.met, out.nan) = (products.met, products.nan);
-            }
-            let mut unknown = [V::splat_i(0); NG];
-            match node.output {
-                GridOutput::Wide => (out.total, out.unit, out.exponent) = (total, unit, exponent),
-                GridOutput::F16 => {
-                    for g in 0..NG {
-                        let (value, infinite, beyond) = V::round_to_f16(total[g], unit[g]);
-                        unknown[g] = beyond;
-                        let infinity = V::infinity_like(value);
-                        out.value[g] = V::from_bits(V::select(V::sign(infinite), infinity, V::bits(value)));
-                    }
-                }
-                GridOutput::F32 { toward_zero } => {
-                    let mut least = unit[0];
-                    for g in 1..NG {
-                        least = V::min(least, unit[g]);
-                    }
-                    // Rounding first to 24 bits and then to fewer may be wrong for a subnormal sum of 25 bits or more;
-                    // if it is flushed, it is below 2^−126 either way.
-                    let twice = node.flush == Flush::None && V::any_greater(V::splat_i(-150), least);
-                    if toward_zero || twice {
-                        for g in 0..NG {
-                            let (wide, power) = (V::widen_int(total[g]), V::wide_power(unit[g]));
-                            let scaled = [V::mul_d(wide[0], power[0]), V::mul_d(wide[1], power[1])];
-                            out.value[g] = if toward_zero { V::narrow_toward_zero(scaled) } else { V::narrow(scaled) };
-                        }
-                    } else {
-                        for g in 0..NG {
-                            // Below this, every total vanishes.
-                            let unit = V::max(unit[g], V::splat_i(VANISHING));
-                            out.value[g] = V::scaled(V::to_float(total[g]), unit);
-                        }
-                    }
-                }
-            }
-            finish::<V, NG>(node, terms, unknown, out, flags);
+            (sum.total, sum.signs)
         }
     }
 
     /// Computes the exact sum of products, times its scales.
     #[inline(always)]
-    pub(super) unsafe fn exact_group<V: Halves, const NG: usize>(
+    pub(super) unsafe fn exact_group<V: Halves, const NG: usize, const R: usize>(
         &self,
         node: &GridNode,
-        at: At,
+        at: At<R>,
         out: &mut Outcome<V, NG>,
     ) {
         // SAFETY: as in `products`; the node's block and mask are among the operation's.
@@ -283,25 +262,26 @@ impl Grids<'_> {
             let zero = V::splat_i(0);
             let mut value = [V::splat_f(0.0); NG];
             for k in &node.products {
-                let of_a = V::splat_f(self.a.0.add(at.a + k).read());
+                let of_a = self.of_a::<V, R>(at, *k);
                 for g in 0..NG {
-                    value[g] = V::fma(of_a, V::load_f(self.b.0.add(at.b + k * self.panel + g * V::WIDTH)), value[g]);
+                    value[g] = V::fma(of_a[row_of::<NG, R>(g)], self.of_b::<V, NG, R>(at, *k, g), value[g]);
                 }
             }
             let block = node.scale_block;
-            let of_a = V::splat_f(self.a_scales.0.add(at.a_block + block).read());
-            let exponent_of_a = V::splat_i(self.a_scales.1.add(at.a_block + block).read());
-            let mask_of_a = V::splat_i(self.a_masks.add(at.a_mask + node.mask).read());
+            let of_a = at.a_blocks.map(|row| V::splat_f(self.a_scales.0.add(row + block).read()));
+            let exponents_of_a = at.a_blocks.map(|row| V::splat_i(self.a_scales.1.add(row + block).read()));
+            let masks_of_a = at.a_masks.map(|row| V::splat_i(self.a_masks.add(row + node.mask).read()));
             let mut unit = [zero; NG];
             let mut exponent = [zero; NG];
             let mut met = [zero; NG];
             let mut highest = V::splat_i(4 * ABSENT);
             for g in 0..NG {
-                let of_b = at.b_block + block * self.panel + g * V::WIDTH;
-                value[g] = V::mul(value[g], V::mul(of_a, V::load_f(self.b_scales.0.add(of_b))));
-                unit[g] = V::add(exponent_of_a, V::load_i(self.b_scales.1.add(of_b)));
-                let mask = V::load_i(self.b_masks.add(at.b_mask + node.mask * self.panel + g * V::WIDTH));
-                let any = V::greater(V::and(mask, mask_of_a), zero);
+                let row = row_of::<NG, R>(g);
+                let of_b = at.b_block + block * self.panel + column_of::<V, NG, R>(g);
+                value[g] = V::mul(value[g], V::mul(of_a[row], V::load_f(self.b_scales.0.add(of_b))));
+                unit[g] = V::add(exponents_of_a[row], V::load_i(self.b_scales.1.add(of_b)));
+                let mask = V::load_i(self.b_masks.add(at.b_mask + node.mask * self.panel + column_of::<V, NG, R>(g)));
+                let any = V::greater(V::and(mask, masks_of_a[row]), zero);
                 exponent[g] = V::select(any, unit[g], V::splat_i(2 * ABSENT));
                 highest = V::max(highest, unit[g]);
             }
@@ -315,6 +295,27 @@ impl Grids<'_> {
                 out.met = met;
             }
             (out.value, out.unit, out.exponent, out.has_met) = (value, unit, exponent, has_met);
+        }
+    }
+}
+
+/// A sum of products in whole units, and the number of negative ones as a number below 0.
+struct Aligned<V: Halves, const NG: usize, const FLOOR: bool, const SIGNS: bool> {
+    total: [V::I; NG],
+    signs: [V::I; NG],
+}
+
+impl<V: Halves, const NG: usize, const FLOOR: bool, const SIGNS: bool> Aligned<V, NG, FLOOR, SIGNS> {
+    /// Adds a product, given also in units.
+    #[inline(always)]
+    unsafe fn add(&mut self, g: usize, value: V::F, units: V::F) {
+        // SAFETY: the processor has the instructions.
+        unsafe {
+            let part = if FLOOR { V::floor_to_int(units) } else { V::truncate(units) };
+            self.total[g] = V::add(self.total[g], part);
+            if SIGNS {
+                self.signs[g] = V::add(self.signs[g], V::sign(V::bits(value)));
+            }
         }
     }
 }
