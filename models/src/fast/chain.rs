@@ -4,9 +4,9 @@ use mxprobe_api::{Elements, Format, GemmOperands, OperationId, Rounding, Subnorm
 
 use super::{
     drive::{Kernel, OfDots, Source},
+    floats::store_floats,
     operand::{Operand, bits_of},
     simd::{self, Chain, Join, NARROW_PANEL, PackedA, PackedB, Piece, Vectorised, WIDE_PANEL, vectorised},
-    tree::store_floats,
 };
 use crate::{
     adder::{Adder, Below, Class, Exponent, Output, Scale, ZeroSign},

@@ -137,14 +137,13 @@ impl Kernel for IntegerPlan {
     }
 
     fn load_c(&self, from: &Elements, start: usize, into: &mut [i32]) -> u64 {
-        let mut bits = vec![0; into.len()];
-        bits_of(from, start, &mut bits);
-        into.iter_mut().zip(bits).for_each(|(slot, bits)| *slot = bits.cast_signed());
+        let words = &from.bytes().as_chunks::<4>().0[start..];
+        into.iter_mut().zip(words).for_each(|(slot, word)| *slot = i32::from_le_bytes(*word));
         0
     }
 
     fn store_d(&self, from: &[i32], into: &mut [u8]) {
-        from.iter().zip(into.chunks_exact_mut(4)).for_each(|(value, slot)| slot.copy_from_slice(&value.to_le_bytes()));
+        from.iter().zip(into.as_chunks_mut::<4>().0).for_each(|(value, slot)| *slot = value.to_le_bytes());
     }
 
     fn run(&self, piece: Piece<'_, Packed<u32>, Packed<u32>, i32>) {

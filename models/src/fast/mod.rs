@@ -11,6 +11,7 @@ mod chain;
 mod dots;
 mod double;
 mod drive;
+mod floats;
 mod grids;
 mod integer;
 mod kernels;

@@ -4,10 +4,11 @@ use mxprobe_api::{Elements, Format, OperationId, Overflow, Rounding, Specials, S
 
 use super::{
     drive::{Kernel, Source},
+    floats::store_floats,
     operand::{Operand, bits_of},
     path::Path,
     simd::{self, Piece, Split},
-    tree::{Flush, store_floats},
+    tree::Flush,
     unpack::{NEGATIVE, Reader, SPECIAL, Unpacked, ZERO},
 };
 use crate::{
@@ -410,13 +411,7 @@ impl Kernel for SumsPlan {
     }
 
     fn store_d(&self, from: &[f32], into: &mut [u8]) {
-        if self.d == Format::BF16 {
-            for (value, slot) in from.iter().zip(into.chunks_exact_mut(2)) {
-                slot.copy_from_slice(&value.to_bits().to_le_bytes()[2..]);
-            }
-        } else {
-            store_floats(self.d, from, into);
-        }
+        store_floats(self.d, from, into);
     }
 
     fn run(&self, piece: Piece<'_, Split, Split, f32>) {

@@ -4,6 +4,7 @@ use mxprobe_api::{Elements, Format, OperationId, Overflow, Rounding, Subnormals}
 
 use super::{
     drive::{Kernel, OfDots, Source},
+    floats::{is_covered, load_floats, store_floats},
     operand::{Operand, bits_of},
     path::Path,
     simd::{self, Packed, Piece, WIDE_PANEL},
@@ -23,6 +24,7 @@ pub(super) struct TreePlan {
     a: Operand,
     b: Operand,
     c: Operand,
+    c_format: Format,
     d: Format,
     /// How subnormal c are flushed.
     flush_c: Flush,
@@ -212,7 +214,7 @@ impl TreePlan {
         };
         let has_infinities = steps.iter().all(is_exact) && [a, b, c].iter().all(Operand::has_ieee_specials);
         let (len, nans) = (id.shape.sizes().2, Vec::new());
-        Some(Self { steps, len, a, b, c, d: id.d, flush_c, exact_products, has_infinities, nans })
+        Some(Self { steps, len, a, b, c, c_format: id.c, d: id.d, flush_c, exact_products, has_infinities, nans })
     }
 
     /// The same plan, computing NaN and infinities too; `None` if some node may return another NaN than those that it
@@ -281,6 +283,11 @@ impl Kernel for TreePlan {
     }
 
     fn load_c(&self, from: &Elements, start: usize, into: &mut [f32]) -> u64 {
+        // An infinity or a NaN shows in the result.
+        if is_covered(self.c_format) {
+            load_floats(self.c_format, from, start, into);
+            return 0;
+        }
         let mut bits = [0; WIDE_PANEL];
         let bits = &mut bits[..into.len()];
         bits_of(from, start, bits);
@@ -364,22 +371,5 @@ pub(super) fn pack_panel<T: Copy + Default>(
             bits.fill(0);
         }
         into.values.extend(bits.iter().map(|bits| value(*bits)));
-    }
-}
-
-/// Stores f32 values that are exact in `format`, f32 or f16, as its bits.
-#[allow(clippy::cast_possible_truncation)]
-pub(super) fn store_floats(format: Format, from: &[f32], into: &mut [u8]) {
-    if format == Format::F32 {
-        for (value, slot) in from.iter().zip(into.chunks_exact_mut(4)) {
-            slot.copy_from_slice(&value.to_bits().to_le_bytes());
-        }
-    } else {
-        for (value, slot) in from.iter().zip(into.chunks_exact_mut(2)) {
-            // Exact, because the value is an f16: 2^−112 moves the bias, and makes a small one subnormal.
-            let bits = (value * f32::from_bits(15 << 23)).to_bits();
-            let half = (bits >> 13 & 0x7fff) | (bits >> 16 & 0x8000);
-            slot.copy_from_slice(&(half as u16).to_le_bytes());
-        }
     }
 }

@@ -1,12 +1,13 @@
 //! Packing factors as significands and exponents, and the kernel's entry points.
 
-use mxprobe_api::{Elements, Format};
+use mxprobe_api::Elements;
 
 use super::{GridWidth, GridsPlan};
 use crate::fast::{
     drive::{Kernel, OfDots, Source},
+    floats::{load_floats, store_floats},
     operand::{ABSENT, INFINITE, NAN, Operand, bits_of},
-    simd::{self, Factors, Piece, Vectorised, WIDE_PANEL, vectorised},
+    simd::{self, Factors, Piece, Vectorised, vectorised},
     unpack::{self, Reader, SPECIAL},
 };
 
@@ -199,38 +200,12 @@ impl Kernel for GridsPlan {
     }
 
     fn load_c(&self, from: &Elements, start: usize, into: &mut [f32]) -> u64 {
-        let mut bits = [0; WIDE_PANEL];
-        let bits = &mut bits[..into.len()];
-        bits_of(from, start, bits);
-        for (slot, bits) in into.iter_mut().zip(bits.iter().copied()) {
-            *slot = match self.c {
-                Format::F16 if bits & 0x7c00 == 0x7c00 => {
-                    f32::from_bits((bits & 0x8000) << 16 | 0x7f80_0000 | (bits & 0x3ff) << 13)
-                }
-                Format::F16 => f32::from_bits((bits & 0x7fff) << 13 | (bits & 0x8000) << 16) * 2f32.powi(112),
-                Format::BF16 => f32::from_bits(bits << 16),
-                _ => f32::from_bits(bits),
-            };
-        }
+        load_floats(self.c, from, start, into);
         0
     }
 
     fn store_d(&self, from: &[f32], into: &mut [u8]) {
-        let size = self.d.storage_bytes();
-        for (value, slot) in from.iter().zip(into.chunks_exact_mut(size)) {
-            let bits = value.to_bits();
-            let word = match self.d {
-                Format::F16 if !value.is_finite() => (bits >> 16 & 0x8000) | 0x7c00 | (bits >> 13 & 0x3ff),
-                Format::F16 => {
-                    // Exact, because the value is an f16.
-                    let small = (value * f32::from_bits(15 << 23)).to_bits();
-                    (small >> 13 & 0x7fff) | (small >> 16 & 0x8000)
-                }
-                Format::BF16 => bits >> 16,
-                _ => bits,
-            };
-            slot.copy_from_slice(&word.to_le_bytes()[..size]);
-        }
+        store_floats(self.d, from, into);
     }
 
     fn run(&self, piece: Piece<'_, Factors, Factors, f32>) {
