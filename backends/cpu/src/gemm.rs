@@ -4,6 +4,7 @@
 //! of a product tile by tile: a block of D stays in registers along a stretch of k, and in memory, without loss,
 //! between stretches. Edges are padded with +0.
 
+use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -122,6 +123,7 @@ impl Unit {
         let width = (self.columns * GROUP).min(stride - first);
         let (of_a, of_b) = (of_a.as_ptr(), of_b.as_ptr());
         if sums.len() == self.rows * stride && width == self.columns * GROUP {
+            prefetch(sums.as_ptr().wrapping_add(self.rows * stride + first), self.rows, width, stride);
             // SAFETY: the caller vouches for the operands; the block's rows, `stride` bytes apart, lie within `sums`.
             unsafe { (self.kernel)(count, of_a, of_b, sums.as_mut_ptr().add(first), stride) };
             return;
@@ -141,7 +143,10 @@ impl Unit {
     /// Packs steps of a block's rows of A, starting at `row` and byte `at` of k, with +0 beyond the ends. A step is the
     /// groups of the rows one after another; for AMX, the rows of a tile.
     fn pack_a(self, a: &[u8], (m, row_bytes): (usize, usize), (row, at): (usize, usize), packed: &mut [u8]) {
-        packed.fill(0);
+        let is_whole = row + self.rows <= m && at + packed.len() / self.rows <= row_bytes;
+        if !is_whole {
+            packed.fill(0);
+        }
         for line in 0..self.rows.min(m.saturating_sub(row)) {
             let bytes = a[(row + line) * row_bytes..][..row_bytes].get(at..).unwrap_or_default();
             match self.step_bytes {
@@ -149,6 +154,14 @@ impl Unit {
                 _ => pack_line::<ROW_BYTES>(bytes, packed, self.rows, line),
             }
         }
+    }
+}
+
+/// Asks for the sums of the next block, which are too far apart for the processor to foresee.
+fn prefetch(sums: *const u8, rows: usize, width: usize, stride: usize) {
+    for at in (0..rows).flat_map(|row| (0..width).step_by(LINE_BYTES).map(move |line| row * stride + line)) {
+        // SAFETY: a prefetch of any address is allowed, and every x86-64 processor has it.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(sums.wrapping_add(at).cast()) };
     }
 }
 
