@@ -257,7 +257,9 @@ fn values(
         }
         match kind {
             Kind::Bits(format) => {
-                if let Some(wide) = chunk.iter().find(|byte| format.bits() < 8 && u64::from(**byte) > format.mask()) {
+                if format.bits() < 8
+                    && let Some(wide) = chunk.iter().find(|byte| u64::from(**byte) > format.mask())
+                {
                     return Err(format!("{wide:#x} is wider than {format}, which has {} bits", format.bits()));
                 }
                 Matrix::decode(format, chunk, &mut values);
