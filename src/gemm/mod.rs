@@ -11,6 +11,7 @@ mod growth;
 mod multiply;
 mod parts;
 mod plot;
+mod quick;
 mod random;
 mod reference;
 mod smallest_block;

@@ -8,6 +8,7 @@ use mxprobe_models::many::decode;
 use super::{
     Algorithm, Errors, Matrix, Method, Products, Rounded, Scaling, Split, Unit,
     multiply::{OOTOMO_LIFT, words_of},
+    quick::{self, Word, Words},
     reference::Reference,
     words::{scaled, words},
 };
@@ -49,7 +50,7 @@ pub fn parts(unit: &Unit, a: &Matrix, b: &Matrix, algorithm: &Algorithm, d: &Ele
     Ok(parts_of_words(unit, (a, b), &words, algorithm, d))
 }
 
-fn lift_bits(algorithm: &Algorithm) -> i32 {
+pub(super) fn lift_bits(algorithm: &Algorithm) -> i32 {
     if algorithm.method == Method::Ootomo { OOTOMO_LIFT } else { algorithm.split.lift_bits }
 }
 
@@ -57,23 +58,42 @@ fn lift_bits(algorithm: &Algorithm) -> i32 {
 pub(crate) fn parts_of_words(
     unit: &Unit,
     (a, b): (&Matrix, &Matrix),
-    [of_a, of_b]: &[Rounded; 2],
+    rounded: &[Rounded; 2],
     algorithm: &Algorithm,
     d: &Elements,
 ) -> Parts {
-    let (split, lift_bits, scale) = (&algorithm.split, lift_bits(algorithm), unit.id().block_scale());
+    let words = words_used(unit, (a, b), rounded, algorithm);
+    quick::parts((a, b), &words, d).unwrap_or_else(|| nearly_exact((a, b), &words, d))
+}
+
+/// The values of words, and how an algorithm uses them.
+pub(super) fn words_used<'a>(
+    unit: &Unit,
+    (a, b): (&Matrix, &Matrix),
+    [of_a, of_b]: &'a [Rounded; 2],
+    algorithm: &Algorithm,
+) -> Words<'a> {
+    let factors = (lift_bits(algorithm), unit.id().block_scale());
+    let is_inexact = |of: &Rounded| of.inexact.last().is_some_and(|count| *count > 0);
+    Words {
+        of_a: unlifted(of_a, (a.rows, a.columns), true, factors),
+        of_b: unlifted(of_b, (b.rows, b.columns), false, factors),
+        inexact: is_inexact(of_a) || is_inexact(of_b),
+        leaves_out: algorithm.split.words > 1
+            && algorithm.method != Method::Markidis
+            && (algorithm.method == Method::Ootomo || algorithm.products == Products::Significant),
+    }
+}
+
+/// The parts from nearly exact dots of every element.
+pub(super) fn nearly_exact((a, b): (&Matrix, &Matrix), words: &Words<'_>, d: &Elements) -> Parts {
     let exact = Reference::new(a, b);
-    let inexact =
-        of_a.inexact.last().is_some_and(|count| *count > 0) || of_b.inexact.last().is_some_and(|count| *count > 0);
-    let leaves_out = split.words > 1
-        && algorithm.method != Method::Markidis
-        && (algorithm.method == Method::Ootomo || algorithm.products == Products::Significant);
-    let of = |matrix: &Matrix, of: &Rounded, by_rows| {
-        values_of_words(of, (matrix.rows, matrix.columns), by_rows, (lift_bits, scale))
-    };
-    let (in_a, in_b) = if inexact || leaves_out { (of(a, of_a, true), of(b, of_b, false)) } else { Default::default() };
-    let rounded = if inexact { Reference::new(&sum(&in_a), &sum(&in_b)) } else { exact.clone() };
-    let given = if leaves_out { significant(&in_a, &in_b) } else { rounded.clone() };
+    let of = |words: &[Word<'_>], matrix: &Matrix| words.iter().map(|word| word.matrix(matrix.rows)).collect();
+    let is_needed = words.inexact || words.leaves_out;
+    let (in_a, in_b): (Vec<_>, Vec<_>) =
+        if is_needed { (of(&words.of_a, a), of(&words.of_b, b)) } else { Default::default() };
+    let rounded = if words.inexact { Reference::new(&sum(&in_a), &sum(&in_b)) } else { exact.clone() };
+    let given = if words.leaves_out { significant(&in_a, &in_b) } else { rounded.clone() };
     Parts {
         total: exact.errors(d),
         inputs: exact.errors_of(&rounded, &exact),
@@ -103,6 +123,19 @@ fn sum(words: &[Matrix]) -> Cow<'_, Matrix> {
         total.values.iter_mut().zip(&word.values).for_each(|(total, value)| *total += value);
     }
     total
+}
+
+/// The values that the words contribute, decoded when they are read if that is all it takes.
+fn unlifted<'a>(
+    of: &'a Rounded,
+    lengths: (usize, usize),
+    by_rows: bool,
+    (lift, scale): (i32, Option<BlockScale>),
+) -> Vec<Word<'a>> {
+    if lift == 0 && scale.is_none() && of.line_exponents.iter().all(|exponent| *exponent == 0) {
+        return of.words.iter().map(|word| Word::Elements(word, lengths.1)).collect();
+    }
+    values_of_words(of, lengths, by_rows, (lift, scale)).into_iter().map(Word::Values).collect()
 }
 
 /// The values that the words contribute: with scales, without the lift, times the powers of two of lines.

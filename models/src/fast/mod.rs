@@ -38,7 +38,7 @@ use crate::{
 };
 pub use path::Path;
 pub use sample::Sample;
-pub(crate) use simd::on_avx512;
+pub(crate) use simd::{COLUMNS, Number, ROWS, Row, block_sums, on_avx512};
 pub use simd::{Vectorised, vectorised};
 
 use chain::ChainPlan;

@@ -12,7 +12,11 @@ const BLOCK: usize = 64;
 pub fn decode(format: Format, bytes: &[u8], into: &mut Vec<f64>) {
     let start = into.len();
     into.resize(start + bytes.len() / format.storage_bytes(), 0.0);
-    let values = &mut into[start..];
+    decode_into(format, bytes, &mut into[start..]);
+}
+
+/// Writes the values of elements of a format, as [`decode`] appends them, until the bytes or the places end.
+pub fn decode_into(format: Format, bytes: &[u8], values: &mut [f64]) {
     if let Encoding::Integer { bits: width, signed } = format.encoding() {
         for (bytes, value) in bytes.chunks_exact(format.storage_bytes()).zip(values) {
             // Shifted to the top bit, so that the sign is the type's own.

@@ -7,6 +7,7 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+mod block;
 mod chain;
 mod double;
 mod grids;
@@ -18,6 +19,7 @@ mod sums;
 mod tree;
 mod widest;
 
+pub(crate) use block::{COLUMNS, Number, ROWS, Row, block_sums};
 pub(crate) use chain::{Chain, Join};
 pub(super) use grids::{Factors, LEAST_UNIT_OF_VALUES, run_grids};
 pub(super) use square::eight_by_eight_pairs;
