@@ -67,8 +67,8 @@ impl Grids<'_> {
         // SAFETY: as in `of_a`.
         unsafe {
             let is_plain = self.context.plain_products;
-            // A sum without a grid needs the significands too.
-            match node.leads || (node.width == GridWidth::Cascade && !is_plain) {
+            // A sum without a grid needs the values or significands too.
+            match node.leads || node.width == GridWidth::Cascade {
                 true if is_plain => self.plain_products::<V, NG, R, true>(node, at, into),
                 false if is_plain => self.plain_products::<V, NG, R, false>(node, at, into),
                 true => self.products_of_parts::<V, NG, R, true>(node, at, into),
@@ -85,7 +85,7 @@ impl Grids<'_> {
         }
     }
 
-    /// The values of products that are f32.
+    /// The largest exponents of products that are f32, and their values if `LEADING`.
     #[inline(always)]
     unsafe fn plain_products<V: Halves, const NG: usize, const R: usize, const LEADING: bool>(
         &self,
@@ -101,10 +101,10 @@ impl Grids<'_> {
                 let (of_a, exponents) = (self.of_a::<V, R>(at, *k), self.exponents_of_a::<V, R>(at, *k));
                 for g in 0..NG {
                     let row = row_of::<NG, R>(g);
-                    let value = V::mul(of_a[row], self.of_b::<V, NG, R>(at, *k, g));
                     most[g] = V::max(most[g], V::add(exponents[row], self.exponents_of_b::<V, NG, R>(at, *k, g)));
-                    into.values[slot][g] = value;
                     if LEADING {
+                        let value = V::mul(of_a[row], self.of_b::<V, NG, R>(at, *k, g));
+                        into.values[slot][g] = value;
                         largest[g] = V::max(largest[g], V::and(V::bits(value), V::splat_i(i32::MAX)));
                     }
                 }
@@ -217,14 +217,22 @@ impl Grids<'_> {
         unsafe {
             let mut sum = Aligned::<V, NG, FLOOR, SIGNS> { total: [V::splat_i(0); NG], signs: [V::splat_i(0); NG] };
             if self.context.plain_products {
-                let mut scale = [V::scale(V::splat_i(0)); NG];
+                let mut power = [V::splat_f(0.0); NG];
                 for g in 0..NG {
-                    // Below this, a product is less than one unit already, and must not become 0.
-                    scale[g] = V::scale(V::max(V::sub(V::splat_i(0), unit[g]), V::splat_i(-100)));
+                    // Of the factors that are not 0, the unit is 2^−100 at least. Above 2^100, a product is less than one
+                    // unit already, and must not become 0.
+                    let field = V::sub(V::splat_i(127), unit[g]);
+                    power[g] = V::biased_power(V::min(V::max(field, V::splat_i(27)), V::splat_i(253)));
                 }
-                for values in &products.values[..node.products.len()] {
+                for (slot, k) in node.products.iter().enumerate() {
+                    let of_a = self.of_a::<V, R>(at, *k);
                     for g in 0..NG {
-                        sum.add(g, values[g], V::times(values[g], scale[g]));
+                        let value = if node.leads {
+                            products.values[slot][g]
+                        } else {
+                            V::mul(of_a[row_of::<NG, R>(g)], self.of_b::<V, NG, R>(at, *k, g))
+                        };
+                        sum.add(g, value, V::mul(value, power[g]));
                     }
                 }
                 return (sum.total, sum.signs);
