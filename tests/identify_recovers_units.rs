@@ -128,6 +128,26 @@ fn units_with_block_scales_are_recovered() {
     }
 }
 
+/// Two rules of one grid imitate a group of products in all but a few dots. The groups are of all products of a block, of
+/// pairs, and of even and odd k.
+#[test]
+fn products_that_are_added_before_c_are_found_although_one_grid_imitates_them() {
+    let mut wrong = Vec::new();
+    for (model, operation) in [
+        ("rdna4", "wmma.m16n16k16.f32.e4m3.e4m3.f32.wave32"),
+        ("rdna4", "wmma.m16n16k16.f32.f16.f16.f32.wave64"),
+        ("rdna4", "wmma.m16n16k16.f32.bf16.bf16.f32.wave32"),
+        ("rdna4", "wmma.m16n16k16.f16.f16.f16.f16.wave64"),
+        ("mi300x", "mfma.m16n16k16.f32.f16.f16.f32"),
+        ("mi300x", "mfma.m16n16k32.f32.e4m3fnuz.e5m2fnuz.f32"),
+    ] {
+        if let Err(what) = recover(&load(model).unwrap(), &operation.parse().unwrap()) {
+            wrong.push(what);
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
 #[test]
 #[ignore = "takes minutes: every shipped unit"]
 fn every_shipped_unit_is_recovered() {

@@ -7,6 +7,7 @@
 //! such, never fitted.
 
 mod attack;
+mod beforehand;
 mod bend;
 mod candidates;
 mod document;

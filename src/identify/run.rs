@@ -170,7 +170,7 @@ impl Search<'_, '_> {
             skeletons[from..].sort_by_key(|skeleton| rank(skeleton));
         }
         let mut known = HashSet::new();
-        skeletons.retain(|skeleton| known.insert((skeleton.text(id.shape.sizes().2), skeleton.roles.len())));
+        skeletons.retain(|skeleton| known.insert((skeleton.unfolded(), skeleton.roles.len())));
         let shapes = self.shapes(&trees, &counts)?;
         let mut tried = Vec::new();
         self.experiments.stage(AS_SEEN);
@@ -179,6 +179,11 @@ impl Search<'_, '_> {
         let joins = shapes.first().is_some_and(|shape| !groups::joined(shape, &of).is_empty());
         // The first shape is the tree as observed. If the order does not show, the others are guesses.
         let (observed, guesses) = shapes.split_at(shapes.len().min(1));
+        if let Some(shape) = observed.first()
+            && let Some(outcome) = self.joined_beforehand(shape, &of, &mut tried)?
+        {
+            return Ok(self.finished(outcome));
+        }
         // If products are joined before c, trees with such additions are tried before the values of the observed tree are
         // changed to imitate them.
         if let Some(outcome) = self.each_shape(observed, joins, &mut come, &mut tried)? {

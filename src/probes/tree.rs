@@ -187,10 +187,15 @@ impl Tree {
     /// The leaves of the tree, in no particular order.
     #[must_use]
     pub fn leaves(&self) -> Vec<Leaf> {
-        match self {
-            Self::Leaf(leaf) => vec![*leaf],
-            Self::Node { children, .. } => children.iter().flat_map(Self::leaves).collect(),
+        fn collect(tree: &Tree, found: &mut Vec<Leaf>) {
+            match tree {
+                Tree::Leaf(leaf) => found.push(*leaf),
+                Tree::Node { children, .. } => children.iter().for_each(|child| collect(child, found)),
+            }
         }
+        let mut found = Vec::new();
+        collect(self, &mut found);
+        found
     }
 
     fn first_leaf(&self) -> Leaf {
@@ -200,10 +205,15 @@ impl Tree {
     /// Every inner node, from the root down.
     #[must_use]
     pub fn nodes(&self) -> Vec<&Self> {
-        match self {
-            Self::Leaf(_) => Vec::new(),
-            Self::Node { children, .. } => [self].into_iter().chain(children.iter().flat_map(Self::nodes)).collect(),
+        fn collect<'t>(tree: &'t Tree, found: &mut Vec<&'t Tree>) {
+            if let Tree::Node { children, .. } = tree {
+                found.push(tree);
+                children.iter().for_each(|child| collect(child, found));
+            }
         }
+        let mut found = Vec::new();
+        collect(self, &mut found);
+        found
     }
 
     /// The leaves that are joined at this node itself.

@@ -2,7 +2,7 @@
 //! one rule keeps show only if terms of the other are absent: dots without values determine the second rule and the
 //! rounding, and few candidates are then left for the rule for values.
 
-use mxprobe_models::{Adder, Below, Choices, Class, Exponent, GridRule};
+use mxprobe_models::{Adder, Below, Choices, Class, Exponent, GridRule, Output};
 
 use super::search::sweep_class;
 use crate::{
@@ -57,9 +57,10 @@ pub(in crate::identify) fn with_values_apart(
     let (first, second) = (spread(&without, FIRST), spread(&without, SECOND));
     let starts = sweep_class(experiments, vec![start], class, bits, &ON_THE_WAY, &first, &second);
     let (first, second) = (spread(about, FIRST), spread(about, SECOND));
+    let others = classes_beside_c(hypothesis, tree, node);
     let mut quick: Vec<Scored> = Vec::new();
     for from in starts.into_iter().take(STARTS) {
-        for adder in with_rules(&from.hypothesis.adders[class]) {
+        for adder in with_rules(&from.hypothesis.adders[class], &others) {
             let mut hypothesis = from.hypothesis.clone();
             hypothesis.adders[class] = adder;
             let allowed =
@@ -82,10 +83,24 @@ pub(in crate::identify) fn with_values_apart(
     quick
 }
 
-/// Returns variants of an adder, one for each rule for values. The rules that it has are kept for products only.
-fn with_rules(adder: &Adder) -> Vec<Adder> {
+/// Returns the classes of the terms that an addition takes beside the argument with c: products, and sums that were not
+/// rounded.
+fn classes_beside_c(hypothesis: &Hypothesis, tree: &Expression, node: usize) -> Vec<Class> {
+    let addition = tree.adders_by_addition().iter().position(|adder| *adder == node).unwrap_or(0);
+    let (products, sums) = hypothesis.skeleton.expression.takes_beside_c(addition);
+    let is_wide = |adder: &usize| hypothesis.adders[*adder].output == Output::Wide;
+    let mut classes = Vec::new();
+    classes.extend(products.then_some(Class::Products));
+    classes.extend(sums.iter().any(is_wide).then_some(Class::Sums));
+    classes
+}
+
+/// Returns variants of an adder, one for each rule for values. The rules that it has are kept for terms of the `others`
+/// only.
+fn with_rules(adder: &Adder, others: &[Class]) -> Vec<Adder> {
     let mut found = Vec::new();
-    let others: Vec<GridRule> = adder.grid.iter().map(|rule| GridRule { terms: Class::Products, ..*rule }).collect();
+    let others: Vec<GridRule> =
+        others.iter().flat_map(|terms| adder.grid.iter().map(|rule| GridRule { terms: *terms, ..*rule })).collect();
     for below in std::iter::once(adder.below).chain(Below::values().filter(|below| *below != adder.below)) {
         for exponent in [Exponent::Operands, Exponent::Leading] {
             for fraction_bits in BITS {

@@ -22,12 +22,10 @@ use crate::{
             experiments::Experiments,
             moderate::{is_long, is_longer_than_few_bits, is_moderate, is_negative},
         },
-        tree::{expression::Expression, skeleton::Role},
+        tree::{expression::Expression, focus::NODES, skeleton::Role},
     },
 };
 
-/// The most additions of a tree that is tried.
-const NODES: usize = 120;
 /// From this many dots about an addition, dots in which a term passes through an addition that is not known yet are
 /// left out.
 const ENOUGH: usize = 40;
@@ -47,7 +45,12 @@ pub(in crate::identify) struct Told {
 /// Determines the adders of a tree from dots about single additions, as far as they explain those dots. `bits` are the
 /// fraction bits of d that are ever set.
 pub(in crate::identify) fn by_nodes(experiments: &mut Experiments<'_, '_>, tree: &Expression, bits: u32) -> Told {
-    let tree = tree.untied();
+    by_adders(experiments, tree.untied(), bits)
+}
+
+/// Determines the adders of a tree as [`by_nodes`] does, but each from the dots about all its additions. The adders are
+/// numbered from d downward.
+pub(in crate::identify) fn by_adders(experiments: &mut Experiments<'_, '_>, tree: Expression, bits: u32) -> Told {
     let count = tree.arguments_by_adder().len();
     let mut told = Told { hypothesis: None, progress: (0, 0) };
     if count == 0 || count > NODES {

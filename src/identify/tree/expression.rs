@@ -66,11 +66,16 @@ fn sort_some<K: Ord>(arguments: &mut [Expression], key: impl Fn(&Expression) -> 
 impl Expression {
     /// Returns every product below, in the order of the leaves.
     pub(in crate::identify) fn products(&self) -> Vec<usize> {
-        match self {
-            Self::C | Self::Zero => Vec::new(),
-            Self::Product(k) => vec![*k],
-            Self::Add(_, arguments) => arguments.iter().flat_map(Self::products).collect(),
+        fn collect(tree: &Expression, found: &mut Vec<usize>) {
+            match tree {
+                Expression::C | Expression::Zero => {}
+                Expression::Product(k) => found.push(*k),
+                Expression::Add(_, arguments) => arguments.iter().for_each(|argument| collect(argument, found)),
+            }
         }
+        let mut found = Vec::new();
+        collect(self, &mut found);
+        found
     }
 
     /// Returns the additions in the order of their evaluation.
@@ -239,6 +244,30 @@ impl Expression {
     /// addition itself.
     pub(in crate::identify) fn branches(&self) -> Vec<Option<usize>> {
         self.by_addition().into_iter().map(|(branch, ..)| branch).collect()
+    }
+
+    /// Returns whether an addition, numbered in the same order, takes a product that joins it by itself, and the adders of
+    /// the sums without c that it takes.
+    pub(in crate::identify) fn takes_beside_c(&self, addition: usize) -> (bool, Vec<usize>) {
+        let additions = self.by_addition();
+        let Some((.., Self::Add(_, arguments))) = additions.get(addition) else { return (false, Vec::new()) };
+        let products = arguments.iter().any(|argument| matches!(argument, Self::Product(_)));
+        let sums = arguments.iter().filter(|argument| !argument.has_c()).filter_map(|argument| match argument {
+            Self::Add(adder, _) => Some(*adder),
+            _ => None,
+        });
+        (products, sums.collect())
+    }
+
+    /// Returns the tree with the sums that meet c in an addition, if there are several, in an addition of their own.
+    pub(in crate::identify) fn joined_before_c(&self, own: usize) -> Self {
+        let Self::Add(adder, arguments) = self else { return self.clone() };
+        let arguments = arguments.iter().map(|argument| argument.joined_before_c(own));
+        let (with_c, others): (Vec<Self>, Vec<Self>) = arguments.partition(Self::has_c);
+        if with_c.is_empty() || others.len() < 2 {
+            return Self::Add(*adder, others.into_iter().chain(with_c).collect());
+        }
+        Self::Add(*adder, std::iter::once(Self::Add(own, others)).chain(with_c).collect())
     }
 
     /// Returns something of each addition, given its adder and itself.
@@ -554,4 +583,34 @@ impl Expression {
 /// Whether an addition takes a single argument, apart from +0.
 fn is_one(arguments: &[Expression]) -> bool {
     arguments.iter().filter(|argument| **argument != Expression::Zero).count() == 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_that_meet_c_are_joined_before_it() {
+        let sum = |adder: usize, terms: Vec<Expression>| Expression::Add(adder, terms);
+        let pair = |first: usize| sum(1, vec![Expression::Product(first), Expression::Product(first + 1)]);
+        let step = |acc: Expression, first: usize| sum(0, vec![pair(first), pair(first + 2), acc]);
+        let tree = step(step(Expression::C, 0), 4);
+        let joined = |acc: Expression, first: usize| sum(0, vec![sum(2, vec![pair(first), pair(first + 2)]), acc]);
+        assert_eq!(tree.joined_before_c(2), joined(joined(Expression::C, 0), 4));
+        let alone = sum(0, vec![pair(0), Expression::C]);
+        assert_eq!(alone.joined_before_c(2), alone);
+    }
+
+    #[test]
+    fn an_addition_takes_products_and_sums_beside_c() {
+        let product = Expression::Product;
+        let acc = Expression::Add(0, vec![product(0), Expression::C]);
+        let tree = Expression::Add(0, vec![product(3), Expression::Add(1, vec![product(1), product(2)]), acc]);
+        assert_eq!(tree.takes_beside_c(0), (true, vec![1]));
+        assert_eq!(tree.takes_beside_c(1), (true, vec![]));
+        assert_eq!(
+            Expression::Add(0, vec![Expression::Add(1, vec![product(0)]), Expression::C]).takes_beside_c(0),
+            (false, vec![1])
+        );
+    }
 }

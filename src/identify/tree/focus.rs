@@ -10,9 +10,14 @@ use crate::{
     probes::{Leaf, Subject},
 };
 
-/// Number of dots about all additions of a tree, and the minimum and maximum about one.
+/// The most additions of a tree that are determined one by one.
+pub(in crate::identify) const NODES: usize = 120;
+
+/// Number of dots about all additions of a tree, and the minimum and maximum about one. There are fewer about each of
+/// more than `NODES` additions, which are not determined one by one.
 const TOTAL: usize = 6_000;
 const LEAST: usize = 96;
+const LEAST_OF_MANY: usize = 12;
 const MOST: usize = 900;
 
 /// Where the terms of a dot lie.
@@ -31,7 +36,8 @@ struct Place {
 /// Makes dots for every addition of an untied tree, in the order of its adders.
 pub(in crate::identify) fn dots(subject: &Subject<'_>, expression: &Expression, random: &mut Random) -> Vec<Dot> {
     let nodes = expression.arguments_by_adder();
-    let each = (TOTAL / nodes.len().max(1)).clamp(LEAST, MOST);
+    let least = if nodes.len() > NODES { LEAST_OF_MANY } else { LEAST };
+    let each = (TOTAL / nodes.len().max(1)).clamp(least, MOST);
     let place = Place::of(subject);
     // Other additions on the way should not change the terms: some dots hold only those that they do not.
     let short = if nodes.len() > 1 { each / 2 } else { 0 };

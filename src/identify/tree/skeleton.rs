@@ -54,6 +54,12 @@ impl Skeleton {
         Self { plan: Arc::new(expression.plan()), expression, ..self.clone() }
     }
 
+    /// Returns the tree as nested calls without folds, which takes less time than [`Skeleton::text`].
+    pub(in crate::identify) fn unfolded(&self) -> String {
+        let names: Vec<&str> = self.names.iter().map(String::as_str).collect();
+        self.expression.plain(&names, &[])
+    }
+
     /// Returns the tree as in a model file, for dots of `k` products.
     pub(in crate::identify) fn text(&self, k: usize) -> String {
         let names: Vec<&str> = self.names.iter().map(String::as_str).collect();

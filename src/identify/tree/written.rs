@@ -6,14 +6,11 @@ use mxprobe_models::{Plan, Term, plan_of};
 
 use super::expression::Expression;
 
-/// The short forms of expressions written so far.
-type Written = HashMap<Expression, Option<String>>;
-
 impl Expression {
     /// Returns the tree as in a model file, over adders of these names, for dots of `k` products.
     pub(in crate::identify) fn text(&self, names: &[&str], k: usize) -> String {
         let plain = self.plain(names, &[]);
-        let Some(short) = self.short(names, k, &mut Written::new()) else { return plain };
+        let Some(short) = Writer::new(self, names, k).short(self) else { return plain };
         // The short form is used only if it parses to the same plan.
         let same = plan_of(&short, names, k).is_ok_and(|short| nested(&short) == nested(&self.plan()));
         if same { short } else { plain }
@@ -21,7 +18,7 @@ impl Expression {
 
     /// Returns the tree as nested calls without folds. Products are numbered by their place in `scope`, unless that is
     /// empty.
-    fn plain(&self, names: &[&str], scope: &[usize]) -> String {
+    pub(in crate::identify) fn plain(&self, names: &[&str], scope: &[usize]) -> String {
         let numbered = |k: usize| scope.iter().position(|other| *other == k).unwrap_or(k);
         match self {
             Self::C => "c".into(),
@@ -44,73 +41,104 @@ impl Expression {
             }
         }
     }
+}
 
-    /// Returns the tree with folds where a pattern repeats along a chain; `None` if this is not an addition. `written`
-    /// caches the expressions below, because every step of a chain needs the text below it both as the start of a fold
-    /// and as an argument.
-    fn short(&self, names: &[&str], k: usize, written: &mut Written) -> Option<String> {
-        let Self::Add(adder, arguments) = self else { return None };
-        if let Some(known) = written.get(self) {
+/// Writes a tree in its short form. Additions of the tree are known by their address.
+struct Writer<'t> {
+    names: &'t [&'t str],
+    k: usize,
+    /// Whether c is below each addition, and the number of products below it.
+    below: HashMap<*const Expression, (bool, usize)>,
+    /// The short forms so far, because every step of a chain needs the text below it both as the start of a fold and as
+    /// an argument.
+    written: HashMap<*const Expression, Option<String>>,
+}
+
+impl<'t> Writer<'t> {
+    fn new(tree: &'t Expression, names: &'t [&'t str], k: usize) -> Self {
+        let mut writer = Self { names, k, below: HashMap::new(), written: HashMap::new() };
+        writer.look_below(tree);
+        writer
+    }
+
+    /// Returns whether c is below an expression, and the number of products there. Notes that of each addition.
+    fn look_below(&mut self, tree: &Expression) -> (bool, usize) {
+        match tree {
+            Expression::C => (true, 0),
+            Expression::Zero => (false, 0),
+            Expression::Product(_) => (false, 1),
+            Expression::Add(_, arguments) => {
+                let below = arguments.iter().map(|argument| self.look_below(argument));
+                let below = below.fold((false, 0), |(c, count), (other, more)| (c || other, count + more));
+                self.below.insert(std::ptr::from_ref(tree), below);
+                below
+            }
+        }
+    }
+
+    fn has_c(&self, tree: &Expression) -> bool {
+        *tree == Expression::C || self.below.get(&std::ptr::from_ref(tree)).is_some_and(|(has_c, _)| *has_c)
+    }
+
+    /// Returns the tree with folds where a pattern repeats along a chain; `None` if this is not an addition.
+    fn short(&mut self, tree: &'t Expression) -> Option<String> {
+        let Expression::Add(adder, arguments) = tree else { return None };
+        if let Some(known) = self.written.get(&std::ptr::from_ref(tree)) {
             return known.clone();
         }
-        let all: Vec<usize> = (0..k).collect();
+        let all: Vec<usize> = (0..self.k).collect();
         let mut parts = Vec::new();
         let mut run = Vec::new();
         for argument in arguments {
-            if let Self::Product(product) = argument {
+            if let Expression::Product(product) = argument {
                 run.push(*product);
                 continue;
             }
             parts.extend(products(&std::mem::take(&mut run), all.len()));
-            parts.push(argument.short(names, k, written).unwrap_or_else(|| argument.plain(names, &all)));
+            parts.push(self.short(argument).unwrap_or_else(|| argument.plain(self.names, &all)));
         }
         parts.extend(products(&run, all.len()));
-        let flat = format!("{}({})", names[*adder], parts.join(", "));
+        let flat = format!("{}({})", self.names[*adder], parts.join(", "));
         // A fold may be somewhat longer than the nested form: its pattern may repeat for a longer k.
-        let fold = self.fold(names, k, written).filter(|fold| fold.len() <= flat.len() + 48);
+        let fold = self.fold(tree).filter(|fold| fold.len() <= flat.len() + 48);
         let text = Some(fold.unwrap_or(flat));
-        written.insert(self.clone(), text.clone());
+        self.written.insert(std::ptr::from_ref(tree), text.clone());
         text
     }
 
     /// Returns the tree as `fold(start, products/n, body)` if every step has the same body.
-    fn fold(&self, names: &[&str], k: usize, written: &mut Written) -> Option<String> {
+    fn fold(&mut self, tree: &'t Expression) -> Option<String> {
         let mut steps = Vec::new();
-        let mut at = self.clone();
+        let mut start = tree;
         let mut body: Option<String> = None;
         // Follow the running sum down from the last step as long as the body is the same.
-        let start = loop {
-            let Some((below, with_acc, scope)) = at.step() else { break Some(at) };
-            let text = with_acc.body(names, &scope);
-            match &body {
-                None => body = Some(text),
-                Some(known) if *known == text => {}
-                // The last step has fewer products if k is not a multiple of the block.
-                Some(_) => break Some(at),
+        while let Some(marked) = self.spine(start) {
+            let scope = marked.rest_products();
+            if scope.is_empty() {
+                break;
+            }
+            let text = marked.body(self.names, &scope);
+            // The last step has fewer products if k is not a multiple of the block.
+            if *body.get_or_insert_with(|| text.clone()) != text {
+                break;
             }
             steps.push(scope);
-            match below {
-                Some(below) => at = below,
-                None => break None,
-            }
-        };
+            start = marked.below;
+        }
         let body = body?;
         // If the first step has the same pattern without a running sum, the fold starts with none.
         let (start, first) = match start {
-            Some(Self::Add(adder, arguments)) => {
-                let first = Self::Add(adder, arguments);
-                let mut scope = first.products();
-                scope.sort_by_key(|product| steps.last().map_or(*product, |_| *product));
-                let pattern = first.body(names, &first.products());
-                if without_acc(&body).contains(&pattern) {
-                    ("none".to_owned(), Some(first.products()))
+            Expression::Add(..) => {
+                let products = start.products();
+                if without_acc(&body).contains(&start.plain(self.names, &products)) {
+                    ("none".to_owned(), Some(products))
                 } else {
-                    (first.short(names, k, written)?, None)
+                    (self.short(start)?, None)
                 }
             }
-            Some(Self::C) => ("c".to_owned(), None),
-            Some(Self::Zero) => ("+0".to_owned(), None),
-            Some(Self::Product(_)) | None => return None,
+            Expression::C => ("c".to_owned(), None),
+            Expression::Zero => ("+0".to_owned(), None),
+            Expression::Product(_) => return None,
         };
         steps.extend(first);
         steps.reverse();
@@ -126,71 +154,51 @@ impl Expression {
         if steps.len() == 1 && order.iter().enumerate().any(|(at, product)| at != *product) {
             return None;
         }
-        Some(format!("fold({start}, {}/{size}, {body})", order_text(&order, k)?))
-    }
-
-    /// Returns the running sum below this step, the step with a mark in its place, and the step's products in order.
-    /// `None` if there is no running sum or no product.
-    fn step(&self) -> Option<(Option<Self>, Marked, Vec<usize>)> {
-        let mark = self.spine()?;
-        let scope = mark.rest_products();
-        if scope.is_empty() {
-            return None;
-        }
-        Some((Some(mark.below.clone()), mark, scope))
+        Some(format!("fold({start}, {}/{size}, {body})", order_text(&order, self.k)?))
     }
 
     /// Finds where the running sum enters: at the only argument that contains c, or, if none does, at the longest sum
     /// by the same adder.
-    fn spine(&self) -> Option<Marked> {
-        let Self::Add(adder, arguments) = self else { return None };
-        let with_c: Vec<usize> = (0..arguments.len()).filter(|at| arguments[*at].has_c()).collect();
+    fn spine(&self, tree: &'t Expression) -> Option<Marked<'t>> {
+        let Expression::Add(adder, arguments) = tree else { return None };
+        let with_c: Vec<usize> = (0..arguments.len()).filter(|at| self.has_c(&arguments[*at])).collect();
         let at = match with_c[..] {
             [at] => at,
             [] => {
                 let sums: Vec<usize> = (0..arguments.len())
                     .filter(|at| match &arguments[*at] {
-                        Self::Add(other, inner) => other == adder && (inner.len() > 1 || arguments.len() > 1),
-                        Self::Zero => true,
+                        Expression::Add(other, inner) => other == adder && (inner.len() > 1 || arguments.len() > 1),
+                        Expression::Zero => true,
                         _ => false,
                     })
                     .collect();
+                let count = |at: usize| self.below.get(&std::ptr::from_ref(&arguments[at])).map_or(0, |below| below.1);
                 // Of several sums, the one with the most products is the running sum.
-                *sums.iter().max_by_key(|at| (arguments[**at].products().len(), usize::MAX - **at))?
+                *sums.iter().max_by_key(|at| (count(**at), usize::MAX - **at))?
             }
             _ => return None,
         };
         // The running sum may be the only argument of this addition, which then cuts it: look inside.
-        if let (Self::Add(_, inner), true) = (&arguments[at], arguments.len() == 1)
+        if let (Expression::Add(_, inner), true) = (&arguments[at], arguments.len() == 1)
             && !inner.is_empty()
         {
-            let inner = arguments[at].spine()?;
-            return Some(Marked {
-                adder: *adder,
-                arguments: arguments.clone(),
-                at,
-                inner: Some(Box::new(inner.clone())),
-                below: inner.below,
-            });
+            let inner = self.spine(&arguments[at])?;
+            return Some(Marked { adder: *adder, arguments, at, below: inner.below, inner: Some(Box::new(inner)) });
         }
-        Some(Marked { adder: *adder, arguments: arguments.clone(), at, inner: None, below: arguments[at].clone() })
+        Some(Marked { adder: *adder, arguments, at, inner: None, below: &arguments[at] })
     }
-    /// Returns the text of a first step, with products numbered within it.
-    fn body(&self, names: &[&str], scope: &[usize]) -> String {
-        self.plain(names, scope)
-    }
-}
-/// An addition with a mark where the running sum enters.
-#[derive(Clone, Debug)]
-struct Marked {
-    adder: usize,
-    arguments: Vec<Expression>,
-    at: usize,
-    inner: Option<Box<Marked>>,
-    below: Expression,
 }
 
-impl Marked {
+/// An addition with a mark where the running sum enters.
+struct Marked<'t> {
+    adder: usize,
+    arguments: &'t [Expression],
+    at: usize,
+    inner: Option<Box<Marked<'t>>>,
+    below: &'t Expression,
+}
+
+impl Marked<'_> {
     /// Returns the products of this step, which are those outside the running sum.
     fn rest_products(&self) -> Vec<usize> {
         let mut products = Vec::new();
