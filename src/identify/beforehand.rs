@@ -10,7 +10,7 @@ use super::{
     candidates::scored::{self, Scored, spread},
     fitting::{nodes, refine::refine, search},
     outcome::Outcome,
-    run::{NEARLY, ONE_SHAPE, Search},
+    run::{NEARLY, NEARLY_AT_FIRST, ONE_SHAPE, Search},
     tree::{
         exchanged,
         expression::Expression,
@@ -66,7 +66,7 @@ impl Search<'_, '_> {
         Ok(found)
     }
 
-    /// Determines the adders of a tree, one for each level, if they explain nearly every dot.
+    /// Determines the adders of a tree, one for each level, if they explain most of the dots.
     fn with_few_adders_told(&mut self, tree: &Expression) -> Option<Scored> {
         self.readings += 1;
         let all = self.experiments.dots.len();
@@ -79,12 +79,14 @@ impl Search<'_, '_> {
         let hypothesis = hypothesis?;
         let explained = all - scored::unexplained(&mut self.experiments, &hypothesis).len();
         (self.progress)(&format!("{text}: explains {explained} of {all} dots with an adder for each level"));
-        (explained * 100 >= all * NEARLY).then_some(Scored { hypothesis, explained })
+        (explained * 100 >= all * NEARLY_AT_FIRST).then_some(Scored { hypothesis, explained })
     }
 
-    /// Changes values of the candidate that explains the most dots. Returns it if it then explains all of them, but for
-    /// the bits of NaN.
+    /// Changes values of the candidate that explains the most dots, if these are nearly all. Returns it if it then explains
+    /// all of them, but for the bits of NaN.
     fn refined_beforehand(&mut self, mut candidates: Vec<Scored>) -> Result<Option<Scored>, Error> {
+        let all = self.experiments.dots.len();
+        candidates.retain(|scored| scored.explained * 100 >= all * NEARLY);
         candidates.sort_by_key(|scored| std::cmp::Reverse(scored.explained));
         candidates.truncate(1);
         let stage = self.experiments.at_most(ONE_SHAPE);

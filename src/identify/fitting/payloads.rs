@@ -43,6 +43,11 @@ pub(in crate::identify) fn fitted(experiments: &mut Experiments<'_, '_>, from: &
         starts.push(from.hypothesis.parted(&[addition]));
     }
     starts.extend(with_nan_of_c(experiments, &from.hypothesis));
+    // An exact product that is rounded alone shows only in the NaN that it becomes.
+    let products = from.hypothesis.skeleton.joining_one();
+    if !products.is_empty() {
+        starts.extend(Move::Alone(products).apply(&from.hypothesis));
+    }
     let ranked = experiments.nan_order().map(Order::Ranked);
     starts.extend(ranked.and_then(|order| turned_whole(&from.hypothesis, &order)));
     let mut beam: Vec<Candidate> = Vec::new();
