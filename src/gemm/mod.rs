@@ -27,11 +27,11 @@ pub use growth::{
 };
 pub(crate) use multiply::multiply_words;
 pub use multiply::{Algorithm, Method, Product, Products, multiply};
+pub use parts::parts;
 pub(crate) use parts::parts_of_words;
-pub use parts::{Parts, parts};
 pub use plot::chart;
 pub use random::Uniform;
-pub use reference::{Errors, errors};
+pub use reference::{Errors, Parts, errors};
 pub use smallest_block::{BlockError, BlockErrors, Draw, block_errors};
 pub use theory::{Published, Theory};
 pub use unit::Unit;

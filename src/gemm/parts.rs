@@ -6,26 +6,12 @@ use mxprobe_api::{BlockScale, Elements, Error, Format, Rounding};
 use mxprobe_models::many::decode;
 
 use super::{
-    Algorithm, Errors, Matrix, Method, Products, Rounded, Scaling, Split, Unit,
+    Algorithm, Matrix, Method, Parts, Products, Rounded, Scaling, Split, Unit,
     multiply::{OOTOMO_LIFT, words_of},
     quick::{self, Word, Words},
     reference::Reference,
     words::{scaled, words},
 };
-
-/// The parts of D − A·B, each relative to |A|·|B| componentwise and to A·B normwise. They add up: none is larger than
-/// the sum of the others.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Parts {
-    /// D − A·B.
-    pub total: Errors,
-    /// Â·B̂ − A·B, where Â and B̂ are the sums of the words of A and B: the rounding of inputs.
-    pub inputs: Errors,
-    /// The sum of the products of words that are not computed.
-    pub left_out: Errors,
-    /// D − the exact sum of the products of words that are computed: the loss in the unit and in additions outside it.
-    pub unit: Errors,
-}
 
 /// The parts of the error of D = A·B, as [`multiply`](super::multiply()) computed it without a C.
 ///

@@ -14,6 +14,20 @@ pub struct Errors {
     pub normwise: f64,
 }
 
+/// The parts of D − A·B, each relative to |A|·|B| componentwise and to A·B normwise. They add up: none is larger than
+/// the sum of the others.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Parts {
+    /// D − A·B.
+    pub total: Errors,
+    /// Â·B̂ − A·B, where Â and B̂ are the sums of the words of A and B: the rounding of inputs.
+    pub inputs: Errors,
+    /// The sum of the products of words that are not computed.
+    pub left_out: Errors,
+    /// D − the exact sum of the products of words that are computed: the loss in the unit and in additions outside it.
+    pub unit: Errors,
+}
+
 /// The product of two matrices and of their magnitudes.
 #[derive(Clone, Debug)]
 pub(super) struct Reference {

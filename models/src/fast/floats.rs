@@ -4,8 +4,11 @@ use mxprobe_api::{Elements, Format};
 
 use super::{
     operand::bits_of,
-    simd::{Vectorised, WIDE_PANEL, vectorised},
+    simd::{Vectorised, vectorised},
 };
+
+/// Elements that are read at a time.
+const AT_ONCE: usize = 64;
 
 /// Whether [`load_floats`] and [`store_floats`] take this format.
 pub(super) fn is_covered(format: Format) -> bool {
@@ -14,7 +17,9 @@ pub(super) fn is_covered(format: Format) -> bool {
 
 /// Reads f32, f16 or bf16 elements from `start` on. Infinities stay infinite, and a NaN keeps its fraction bits at the top.
 pub(super) fn load_floats(format: Format, from: &Elements, start: usize, into: &mut [f32]) {
-    vectorised(Load { format, from, start, into });
+    for (part, into) in into.chunks_mut(AT_ONCE).enumerate() {
+        vectorised(Load { format, from, start: start + part * AT_ONCE, into });
+    }
 }
 
 /// Writes values that are exact in `format`, f32, f16 or bf16, as its bits.
@@ -22,7 +27,7 @@ pub(super) fn store_floats(format: Format, from: &[f32], into: &mut [u8]) {
     vectorised(Store { format, from, into });
 }
 
-/// The work of reading elements.
+/// The work of reading elements, `AT_ONCE` at most.
 struct Load<'a> {
     format: Format,
     from: &'a Elements,
@@ -35,7 +40,7 @@ impl Vectorised for Load<'_> {
 
     #[inline(always)]
     fn run(self) {
-        let mut bits = [0; WIDE_PANEL];
+        let mut bits = [0; AT_ONCE];
         let bits = &mut bits[..self.into.len()];
         bits_of(self.from, self.start, bits);
         let slots = self.into.iter_mut().zip(bits.iter());

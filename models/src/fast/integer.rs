@@ -5,24 +5,13 @@ use mxprobe_api::{Elements, Encoding, Format, OperationId};
 use super::{
     drive::{Kernel, Source},
     operand::bits_of,
-    simd::{self, Packed, Piece},
+    simd::{self, Clamp, Packed, Piece},
 };
 use crate::{
     adder::{Adder, Below, Output, Scale},
     model::Unit,
     tree::{Plan, Term},
 };
-
-/// What happens to a sum of c and of products that 32 bits cannot hold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Clamp {
-    /// It wraps.
-    Wraps,
-    /// It is clamped. The products alone fit.
-    Sum,
-    /// It is clamped. The products alone add up to 2^31 at most, and to more than −2^31.
-    SumToTop,
-}
 
 /// A plan that sums products of integers in 32 bits.
 #[derive(Clone, Debug)]

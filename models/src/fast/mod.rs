@@ -54,7 +54,7 @@ impl Path {
     #[must_use]
     pub fn available() -> Vec<Self> {
         let paths = [Self::Exact, Self::Scalar, Self::Portable, Self::Avx2, Self::Avx512];
-        paths.into_iter().filter(|path| *path <= simd::fastest()).collect()
+        paths.into_iter().filter(|path| *path <= path::fastest()).collect()
     }
 }
 
@@ -108,7 +108,7 @@ impl Evaluator {
             (id.a, id.b, unit.flush.a, unit.flush.b) = (to, to, false, false);
         }
         let compiled = Compiled::new(adders, &unit, &plan, &id);
-        let path = path.min(simd::fastest());
+        let path = path.min(path::fastest());
         let kernel = Kernels::of(adders, &unit, &plan, &id, path);
         let path = if matches!(kernel, Kernels::None) { path.min(Path::Scalar) } else { path };
         let (adders, spare) = (adders.to_vec(), OnceLock::new());

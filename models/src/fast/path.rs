@@ -14,3 +14,24 @@ pub enum Path {
     /// Columns in lanes of AVX-512.
     Avx512,
 }
+
+/// The fastest path of this processor.
+pub(super) fn fastest() -> Path {
+    #[cfg(target_arch = "x86_64")]
+    {
+        if is_x86_feature_detected!("avx512f")
+            && is_x86_feature_detected!("avx512bw")
+            && is_x86_feature_detected!("avx512dq")
+            && is_x86_feature_detected!("avx512vl")
+            && is_x86_feature_detected!("avx512cd")
+            && is_x86_feature_detected!("avx2")
+            && is_x86_feature_detected!("fma")
+        {
+            return Path::Avx512;
+        }
+        if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+            return Path::Avx2;
+        }
+    }
+    Path::Portable
+}

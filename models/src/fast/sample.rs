@@ -6,8 +6,8 @@ use mxprobe_api::{DotOperands, Error, OperationId};
 
 use super::{
     Evaluator, Path,
+    path::fastest,
     scalar::{DOTS, Known, Source, UnpackedDot, significand_bits},
-    simd,
     unpack::{Reader, Unpacked, kind_of_product},
 };
 use crate::{
@@ -66,7 +66,7 @@ impl Sample {
             scale_blocks,
             flush,
             converted: Conversion::of_operands(id, flush),
-            path: path.min(simd::fastest()),
+            path: path.min(fastest()),
             has_products: significand_bits(of_a.format) + significand_bits(of_b.format) <= 64,
             of_a,
             of_b,

@@ -1,7 +1,6 @@
 //! The innermost loop of plain products: a block of sums stays in registers along a stretch of k.
 
-use super::fastest;
-use crate::fast::path::Path;
+use crate::fast::path::{Path, fastest};
 
 /// Rows of a block.
 pub(crate) const ROWS: usize = 12;
@@ -138,7 +137,7 @@ number!(f32, f32_avx512, f32_avx2);
 mod x86 {
     use std::arch::x86_64::*;
 
-    use super::{ROWS, Row, Vector, block};
+    use crate::fast::simd::block::{ROWS, Row, Vector, block};
 
     macro_rules! vector {
         ($vector:ty, $number:ty, $width:literal, $splat:ident, $load:ident, $store:ident, $fma:ident) => {

@@ -1,7 +1,17 @@
 //! The kernel of integer sums, columns in lanes: two products per instruction.
 
 use super::{Job, lanes::Lanes};
-use crate::fast::integer::Clamp;
+
+/// What happens to a sum of c and of products that 32 bits cannot hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Clamp {
+    /// It wraps.
+    Wraps,
+    /// It is clamped. The products alone fit.
+    Sum,
+    /// It is clamped. The products alone add up to 2^31 at most, and to more than −2^31.
+    SumToTop,
+}
 
 /// Several rows through several operations, for the columns of one panel; words hold two factors of 16 bits.
 pub(super) struct Integers {

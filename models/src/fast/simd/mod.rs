@@ -22,6 +22,7 @@ mod widest;
 pub(crate) use block::{COLUMNS, Number, ROWS, Row, block_sums};
 pub(crate) use chain::{Chain, Join};
 pub(super) use grids::{Factors, LEAST_UNIT_OF_VALUES, run_grids};
+pub(crate) use integer::Clamp;
 pub(super) use square::eight_by_eight_pairs;
 pub(crate) use widest::on_avx512;
 pub(super) use widest::on_vectors;
@@ -30,8 +31,7 @@ pub use widest::{Vectorised, vectorised};
 use mxprobe_api::Rounding;
 
 use super::{
-    integer::Clamp,
-    path::Path,
+    path::{Path, fastest},
     sums::{Context, SumNode, SumTerm},
     tree::{Flush, Input, Nan, Step, StepKind},
 };
@@ -41,27 +41,6 @@ use lanes::{Lanes, Portable};
 /// The number of columns in a panel of B, for the widest and the narrowest panel.
 pub(super) const WIDE_PANEL: usize = 64;
 pub(super) const NARROW_PANEL: usize = 16;
-
-/// The fastest path of this processor.
-pub(super) fn fastest() -> Path {
-    #[cfg(target_arch = "x86_64")]
-    {
-        if is_x86_feature_detected!("avx512f")
-            && is_x86_feature_detected!("avx512bw")
-            && is_x86_feature_detected!("avx512dq")
-            && is_x86_feature_detected!("avx512vl")
-            && is_x86_feature_detected!("avx512cd")
-            && is_x86_feature_detected!("avx2")
-            && is_x86_feature_detected!("fma")
-        {
-            return Path::Avx512;
-        }
-        if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
-            return Path::Avx2;
-        }
-    }
-    Path::Portable
-}
 
 /// Rows of A, packed for a chain.
 #[derive(Debug, Default)]

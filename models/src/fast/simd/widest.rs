@@ -1,7 +1,6 @@
 //! Plain code, compiled again for the processor's widest vectors.
 
-use super::fastest;
-use crate::fast::path::Path;
+use crate::fast::path::{Path, fastest};
 
 /// Work that the compiler turns into vectors of whatever width it is compiled for.
 pub trait Vectorised {

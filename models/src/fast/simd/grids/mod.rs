@@ -21,12 +21,12 @@ mod products;
 mod settle;
 mod words;
 
-use super::{NARROW_PANEL, Piece, WIDE_PANEL, fastest, halves::Halves};
+use super::{NARROW_PANEL, Piece, WIDE_PANEL, halves::Halves};
 #[cfg(target_arch = "x86_64")]
 use super::{avx2::Avx2, avx512::Avx512};
 use crate::fast::{
     grids::{Context, GridNode, GridTerm, GridWidth, MOST_NODES, MOST_PRODUCTS},
-    path::Path,
+    path::{Path, fastest},
     tree::Flush,
 };
 use outcome::{Outcome, Terms, read_value};
@@ -208,8 +208,8 @@ impl Factors {
     pub(in crate::fast) fn clear(&mut self) {
         self.significands.clear();
         self.scales.0.clear();
-        for words in [&mut self.exponents, &mut self.scales.1, &mut self.masks] {
-            words.clear();
+        for numbers in [&mut self.exponents, &mut self.scales.1, &mut self.masks] {
+            numbers.clear();
         }
     }
 }
