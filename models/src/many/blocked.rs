@@ -61,7 +61,7 @@ pub struct Factors<'a> {
 const STRETCH: usize = 96;
 
 impl Factors<'_> {
-    /// The largest error of an element in units of the element of |A|·|B|: one rounding for each of [`STRETCH`] products,
+    /// The largest error of an element in units of the element of |A|·|B|: one rounding for each of 96 products,
     /// and one for each sum of these; for sizes, two more, of the elements. The last hundredth is for terms of higher order.
     #[must_use]
     pub fn loss(&self) -> f64 {
@@ -89,8 +89,8 @@ pub struct Region {
 }
 
 /// Computes products of m×n elements block by block, and hands the sums of each block to `visit`: for each product, rows
-/// of [`BLOCK_COLUMNS`] sums, +0 beyond the last column. Returns one result for each band of [`BLOCK_ROWS`] rows; the
-/// blocks of a band are visited from left to right.
+/// of 224 sums, +0 beyond the last column. Returns one result for each band of 192 rows; the blocks of a band are visited
+/// from left to right.
 ///
 /// The sums do not depend on the processor or the number of threads.
 pub fn blocked<T: Default + Send>(
