@@ -39,6 +39,7 @@ pub mod many;
 mod model;
 mod named;
 mod parameters;
+mod pieces;
 mod provenance;
 mod read;
 pub mod recipe;

@@ -59,25 +59,24 @@ pub(super) fn words_used<'a>(
     [of_a, of_b]: &'a [Rounded; 2],
     algorithm: &Algorithm,
 ) -> Words<'a> {
-    let factors = (lift_bits(algorithm), unit.id().block_scale());
     let is_inexact = |of: &Rounded| of.inexact.last().is_some_and(|count| *count > 0);
-    Words {
-        of_a: unlifted(of_a, (a.rows, a.columns), true, factors),
-        of_b: unlifted(of_b, (b.rows, b.columns), false, factors),
-        inexact: is_inexact(of_a) || is_inexact(of_b),
-        leaves_out: algorithm.split.words > 1
-            && algorithm.method != Method::Markidis
-            && (algorithm.method == Method::Ootomo || algorithm.products == Products::Significant),
-    }
+    let inexact = is_inexact(of_a) || is_inexact(of_b);
+    let leaves_out = algorithm.split.words > 1
+        && algorithm.method != Method::Markidis
+        && (algorithm.method == Method::Ootomo || algorithm.products == Products::Significant);
+    let factors = (lift_bits(algorithm), unit.id().block_scale());
+    let of = |matrix: &Matrix, of, by_rows| {
+        let is_needed = inexact || leaves_out;
+        if is_needed { unlifted(of, (matrix.rows, matrix.columns), by_rows, factors) } else { Vec::new() }
+    };
+    Words { of_a: of(a, of_a, true), of_b: of(b, of_b, false), inexact, leaves_out }
 }
 
 /// The parts from nearly exact dots of every element.
 pub(super) fn nearly_exact((a, b): (&Matrix, &Matrix), words: &Words<'_>, d: &Elements) -> Parts {
     let exact = Reference::new(a, b);
     let of = |words: &[Word<'_>], matrix: &Matrix| words.iter().map(|word| word.matrix(matrix.rows)).collect();
-    let is_needed = words.inexact || words.leaves_out;
-    let (in_a, in_b): (Vec<_>, Vec<_>) =
-        if is_needed { (of(&words.of_a, a), of(&words.of_b, b)) } else { Default::default() };
+    let (in_a, in_b): (Vec<_>, Vec<_>) = (of(&words.of_a, a), of(&words.of_b, b));
     let rounded = if words.inexact { Reference::new(&sum(&in_a), &sum(&in_b)) } else { exact.clone() };
     let given = if words.leaves_out { significant(&in_a, &in_b) } else { rounded.clone() };
     Parts {
@@ -168,19 +167,30 @@ impl Matrix {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use mxprobe_models::load;
 
     use super::*;
     use crate::gemm::{Accumulation, Uniform, multiply};
 
     const PLAIN: Split = Split { words: 1, rounding: Rounding::NearestEven, scaling: Scaling::None, lift_bits: 0 };
-    const MULTIWORD: Algorithm = Algorithm {
+    pub(in crate::gemm) const MULTIWORD: Algorithm = Algorithm {
         method: Method::Multiword,
         split: PLAIN,
         products: Products::Significant,
         accumulation: Accumulation::Unit,
     };
+
+    /// Every way to use words.
+    pub(in crate::gemm) const WAYS: [Algorithm; 7] = [
+        MULTIWORD,
+        Algorithm { split: Split { words: 2, ..PLAIN }, ..MULTIWORD },
+        Algorithm { split: Split { words: 2, ..PLAIN }, products: Products::All, ..MULTIWORD },
+        Algorithm { split: Split { words: 3, lift_bits: 11, ..PLAIN }, ..MULTIWORD },
+        Algorithm { split: Split { words: 2, scaling: Scaling::Lines, ..PLAIN }, ..MULTIWORD },
+        Algorithm { split: Split { words: 2, ..PLAIN }, method: Method::Markidis, ..MULTIWORD },
+        Algorithm { split: Split { words: 2, ..PLAIN }, method: Method::Ootomo, ..MULTIWORD },
+    ];
 
     fn unit(model: &str, id: &str) -> Unit {
         Unit::of_model(&load(model).unwrap(), &id.parse().unwrap()).unwrap()
@@ -207,15 +217,7 @@ mod tests {
     fn parts_of_an_error_add_up_to_it_for_every_way_to_use_words() {
         let unit = unit("v100", "mma.m8n8k4.f32.f16.f16.f32");
         let (a, b) = drawn(200);
-        for algorithm in [
-            MULTIWORD,
-            Algorithm { split: Split { words: 2, ..PLAIN }, ..MULTIWORD },
-            Algorithm { split: Split { words: 2, ..PLAIN }, products: Products::All, ..MULTIWORD },
-            Algorithm { split: Split { words: 3, lift_bits: 11, ..PLAIN }, ..MULTIWORD },
-            Algorithm { split: Split { words: 2, scaling: Scaling::Lines, ..PLAIN }, ..MULTIWORD },
-            Algorithm { split: Split { words: 2, ..PLAIN }, method: Method::Markidis, ..MULTIWORD },
-            Algorithm { split: Split { words: 2, ..PLAIN }, method: Method::Ootomo, ..MULTIWORD },
-        ] {
+        for algorithm in WAYS {
             let d = multiply(&unit, &a, &b, None, &algorithm).unwrap().d;
             let Parts { total, inputs, left_out, unit: of_unit } = parts(&unit, &a, &b, &algorithm, &d).unwrap();
             let sum = [inputs, left_out, of_unit].map(|part| part.componentwise);

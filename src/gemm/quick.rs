@@ -8,7 +8,8 @@ use mxprobe_models::many::{
 
 use super::{Errors, Matrix, Parts};
 
-/// The words of A and of B, and which of them are multiplied.
+/// The words of A and of B, and which of them are multiplied. Without words if their sums are A and B and all their products
+/// are computed.
 pub(super) struct Words<'a> {
     pub(super) of_a: Vec<Word<'a>>,
     pub(super) of_b: Vec<Word<'a>>,
@@ -184,22 +185,17 @@ impl From<Distance> for Errors {
 
 #[cfg(test)]
 mod tests {
-    use mxprobe_api::Rounding;
     use mxprobe_models::load;
 
     use super::*;
     use crate::gemm::{
-        Accumulation, Algorithm, Method, Products, Scaling, Split, Uniform, Unit,
+        Algorithm, Split, Uniform, Unit,
         multiply::{multiply, words_of},
-        parts::{lift_bits, nearly_exact, words_used},
-    };
-
-    const PLAIN: Split = Split { words: 1, rounding: Rounding::NearestEven, scaling: Scaling::None, lift_bits: 0 };
-    const MULTIWORD: Algorithm = Algorithm {
-        method: Method::Multiword,
-        split: PLAIN,
-        products: Products::Significant,
-        accumulation: Accumulation::Unit,
+        parts::{
+            lift_bits, nearly_exact,
+            tests::{MULTIWORD, WAYS},
+            words_used,
+        },
     };
 
     /// Checks that plain products give the parts that nearly exact dots give.
@@ -236,15 +232,7 @@ mod tests {
         let h100 = ("h100", "mma.m16n8k16.f32.f16.f16.f32");
         for (lengths, low) in [((50, 60, 300), 0.0), ((50, 60, 300), -1.0), ((193, 225, 97), -1.0)] {
             let (a, b) = drawn(lengths, low);
-            for algorithm in [
-                MULTIWORD,
-                Algorithm { split: Split { words: 2, ..PLAIN }, ..MULTIWORD },
-                Algorithm { split: Split { words: 2, ..PLAIN }, products: Products::All, ..MULTIWORD },
-                Algorithm { split: Split { words: 3, lift_bits: 11, ..PLAIN }, ..MULTIWORD },
-                Algorithm { split: Split { words: 2, scaling: Scaling::Lines, ..PLAIN }, ..MULTIWORD },
-                Algorithm { split: Split { words: 2, ..PLAIN }, method: Method::Markidis, ..MULTIWORD },
-                Algorithm { split: Split { words: 2, ..PLAIN }, method: Method::Ootomo, ..MULTIWORD },
-            ] {
+            for algorithm in WAYS {
                 check(h100, &algorithm, (&a, &b));
             }
             check(("rtx5090", "mma.m16n8k32.f32.e4m3.e4m3.f32.block32.ue8m0"), &MULTIWORD, (&a, &b));

@@ -2,26 +2,19 @@
 //! imitate such a group in nearly every dot, so a search that begins without it spends its budget on the imitation.
 //! What these trees cost is not counted: if none fits, the search goes on as if they had not been tried.
 
-use std::collections::HashSet;
-
 use mxprobe_api::Error;
 
 use super::{
-    candidates::scored::{self, Scored, spread},
+    candidates::scored::{self, Scored},
     fitting::{nodes, refine::refine, search},
     outcome::Outcome,
     run::{NEARLY, NEARLY_AT_FIRST, ONE_SHAPE, Search},
     tree::{
-        exchanged,
         expression::Expression,
         groups,
         symmetric::{self, Apart},
     },
 };
-use crate::dots::Dot;
-
-/// The most dots left unexplained in which products are exchanged.
-const EXCHANGED: usize = 400;
 
 impl Search<'_, '_> {
     /// Tries a tree with an addition around the products that are joined before c meets them, then with the groups that
@@ -43,27 +36,17 @@ impl Search<'_, '_> {
         let mut candidates: Vec<Scored> = self.with_few_adders_told(&joined).into_iter().collect();
         let mut groups = Vec::new();
         if let Some(best) = candidates.first().filter(|best| best.explained < self.experiments.dots.len()) {
-            groups = self.groups_in_dots_left(&joined, &best.clone())?;
+            groups = self.groups_in_dots_left(&joined, &best.hypothesis, 0)?;
         }
         candidates.extend(groups.iter().filter_map(|tree| self.with_few_adders_told(tree)));
         let mut found = self.refined_beforehand(candidates)?;
         if found.is_none() {
-            let joined = groups.iter().map(|tree| tree.joined_before_c(0));
+            let joined = groups.iter().map(|tree| tree.gathered(&|_| true, 0, usize::MAX));
             let candidates: Vec<Scored> = joined.filter_map(|tree| self.with_few_adders_told(&tree)).collect();
             found = self.refined_beforehand(candidates)?;
         }
         self.experiments.spent = spent;
         self.settle(found, tried)
-    }
-
-    /// Returns the tree with the groups of products that exchanges show in dots that a candidate leaves unexplained.
-    fn groups_in_dots_left(&mut self, tree: &Expression, best: &Scored) -> Result<Vec<Expression>, Error> {
-        let wrong = scored::unexplained(&mut self.experiments, &best.hypothesis);
-        let some: Vec<&Dot> = spread(&wrong, EXCHANGED).into_iter().map(|at| &self.experiments.dots[at]).collect();
-        let mut found = exchanged::regrouped(self.subject(), tree, &some, 0)?;
-        let mut seen = HashSet::new();
-        found.retain(|tree| seen.insert(tree.untied()));
-        Ok(found)
     }
 
     /// Determines the adders of a tree, one for each level, if they explain most of the dots.

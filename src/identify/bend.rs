@@ -211,6 +211,25 @@ impl Search<'_, '_> {
         self.settle(scored, tried)
     }
 
+    /// Returns a tree with the groups of products that exchanges show in the dots that a candidate leaves unexplained, as
+    /// [`exchanged::regrouped`] does.
+    pub(super) fn groups_in_dots_left(
+        &mut self,
+        tree: &Expression,
+        best: &Hypothesis,
+        fresh: usize,
+    ) -> Result<Vec<Expression>, Error> {
+        let wrong = scored::unexplained(&mut self.experiments, best);
+        let some: Vec<&Dot> = spread(&wrong, EXCHANGED).into_iter().map(|at| &self.experiments.dots[at]).collect();
+        let found = exchanged::regrouped(self.subject(), tree, &some, fresh)?;
+        (self.progress)(&format!(
+            "  products exchanged in {} dots left: {} trees with groups",
+            some.len(),
+            found.len()
+        ));
+        Ok(found)
+    }
+
     /// Exchanges products in the dots that the candidate that explains the most leaves unexplained, if it explains all but
     /// some of them, and tries the trees with the groups that show.
     pub(super) fn regroup_what_is_near(&mut self, tried: &mut Vec<Scored>) -> Result<Option<Outcome>, Error> {
@@ -221,14 +240,7 @@ impl Search<'_, '_> {
         if self.subject().id().block_scale().is_some() || !self.regrouped.insert(tree.untied()) {
             return Ok(None);
         }
-        let wrong = scored::unexplained(&mut self.experiments, &best.hypothesis);
-        let some: Vec<&Dot> = spread(&wrong, EXCHANGED).into_iter().map(|at| &self.experiments.dots[at]).collect();
-        let found = exchanged::regrouped(self.subject(), tree, &some, best.hypothesis.adders.len())?;
-        (self.progress)(&format!(
-            "  products exchanged in {} dots left: {} trees with groups",
-            some.len(),
-            found.len()
-        ));
+        let found = self.groups_in_dots_left(tree, &best.hypothesis, best.hypothesis.adders.len())?;
         // Groups that show are likelier than any tree that was not tried yet, so this takes its share of the whole budget.
         let end = self.experiments.whole_stage();
         let mut outcome = None;

@@ -1,9 +1,6 @@
 //! Dividing matrices into pieces, distributing them over threads, and presenting them to kernels.
 
-use std::sync::{
-    Mutex, PoisonError,
-    atomic::{AtomicUsize, Ordering},
-};
+use std::sync::{Mutex, PoisonError};
 
 use mxprobe_api::{Elements, GemmOperands, OperationId, TileBatch};
 
@@ -11,6 +8,7 @@ use super::{
     path::Path,
     simd::{NARROW_PANEL, Piece, WIDE_PANEL},
 };
+use crate::pieces::in_threads;
 
 /// Computes the elements that no kernel takes, one by one.
 pub(super) trait OneByOne: Sync {
@@ -173,7 +171,7 @@ pub(super) fn tiles<K: Kernel, E: OneByOne>(
     let at_once = (16_384 / (m * n * k)).clamp(1, 64);
     // Starting a thread costs as much as a few hundred thousand products.
     let threads = threads.min(1 + batch.tiles * m * n * k / 400_000);
-    in_threads(batch.tiles.div_ceil(at_once), threads, |piece, bench: &mut Bench<K, E::Room>| {
+    in_threads(batch.tiles.div_ceil(at_once), threads, Bench::default, |piece, bench: &mut Bench<K, E::Room>| {
         let from = piece * at_once;
         let count = at_once.min(batch.tiles - from);
         let mut out = std::mem::take(&mut bench.out);
@@ -244,7 +242,7 @@ pub(super) fn matrices<K: Kernel, E: OneByOne>(
         return d;
     }
     let d = Mutex::new(d);
-    in_threads(across * down, threads, |piece, bench: &mut Bench<K, E::Room>| {
+    in_threads(across * down, threads, Bench::default, |piece, bench: &mut Bench<K, E::Room>| {
         let (band, first) = (piece / across, piece % across * columns);
         let first_row = band * rows;
         let rows = rows.min(m - first_row);
@@ -336,33 +334,6 @@ fn one_panel<K: Kernel, E: OneByOne>(
             }
         }
     }
-}
-
-/// Gives each thread one piece after another until none are left.
-fn in_threads<R: Default>(pieces: usize, threads: usize, work: impl Fn(usize, &mut R) + Sync) {
-    let threads = threads.min(pieces).max(1);
-    if threads == 1 {
-        let mut room = R::default();
-        (0..pieces).for_each(|piece| work(piece, &mut room));
-        return;
-    }
-    let next = AtomicUsize::new(0);
-    let run = || {
-        let mut room = R::default();
-        loop {
-            let piece = next.fetch_add(1, Ordering::Relaxed);
-            if piece >= pieces {
-                break;
-            }
-            work(piece, &mut room);
-        }
-    };
-    std::thread::scope(|scope| {
-        for _ in 1..threads {
-            scope.spawn(run);
-        }
-        run();
-    });
 }
 
 /// The width of the panels of B for n columns.

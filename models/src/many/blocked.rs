@@ -1,15 +1,10 @@
 //! Plain products of matrices, of which only blocks exist at a time.
 
-use std::{
-    ops::Range,
-    sync::{
-        Mutex,
-        atomic::{AtomicUsize, Ordering},
-    },
-};
+use std::{ops::Range, sync::Mutex};
 
 use crate::{
     fast::{COLUMNS, Number, Path, ROWS, Row, block_sums},
+    pieces::in_threads,
     threads,
 };
 
@@ -110,31 +105,21 @@ pub(super) fn blocked_on<T: Default + Send>(
 ) -> Vec<T> {
     let packed: Vec<Packed> = factors.iter().map(|factors| Packed::new(factors, n)).collect();
     let bands: Vec<Mutex<T>> = (0..m.div_ceil(BLOCK_ROWS)).map(|_| Mutex::default()).collect();
-    shared(bands.len(), |take| {
-        let mut work: Vec<Work<'_>> = packed.iter().zip(factors).map(|(b, factors)| Work::new(b, factors)).collect();
-        let mut sums = vec![vec![0.0; BLOCK_ROWS * BLOCK_COLUMNS]; factors.len()];
-        while let Some(band) = take() {
-            let result = &mut *bands[band].lock().expect("no thread panics with it");
-            let rows = band * BLOCK_ROWS..m.min((band + 1) * BLOCK_ROWS);
-            work.iter_mut().for_each(|work| work.pack_a(rows.clone()));
-            for first in (0..n).step_by(BLOCK_COLUMNS) {
-                let region = Region { rows: rows.clone(), columns: first..n.min(first + BLOCK_COLUMNS) };
-                work.iter().zip(&mut sums).for_each(|(work, sums)| work.multiply(path, &region, sums));
-                visit(result, &region, &sums);
-            }
+    let room = || {
+        let work: Vec<Work<'_>> = packed.iter().zip(factors).map(|(b, factors)| Work::new(b, factors)).collect();
+        (work, vec![vec![0.0; BLOCK_ROWS * BLOCK_COLUMNS]; factors.len()])
+    };
+    in_threads(bands.len(), threads(), room, |band, (work, sums)| {
+        let result = &mut *bands[band].lock().expect("no thread panics with it");
+        let rows = band * BLOCK_ROWS..m.min((band + 1) * BLOCK_ROWS);
+        work.iter_mut().for_each(|work| work.pack_a(rows.clone()));
+        for first in (0..n).step_by(BLOCK_COLUMNS) {
+            let region = Region { rows: rows.clone(), columns: first..n.min(first + BLOCK_COLUMNS) };
+            work.iter().zip(&mut *sums).for_each(|(work, sums)| work.multiply(path, &region, sums));
+            visit(result, &region, sums);
         }
     });
     bands.into_iter().map(|band| band.into_inner().expect("no thread panics with it")).collect()
-}
-
-/// Runs work on as many threads as there are cores, or parts. Each takes parts until none is left.
-pub(super) fn shared(parts: usize, work: impl Fn(&dyn Fn() -> Option<usize>) + Sync) {
-    let next = AtomicUsize::new(0);
-    let take = || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|part| *part < parts);
-    std::thread::scope(|scope| {
-        (1..threads().min(parts)).for_each(|_| drop(scope.spawn(|| work(&take))));
-        work(&take);
-    });
 }
 
 /// B: for each panel of columns, its rows.
@@ -164,9 +149,11 @@ fn pack_b<T: Number>(factors: &Factors<'_>, n: usize, number: impl Fn(f64) -> T 
     let k = factors.k;
     let mut packed = vec![[T::default(); COLUMNS]; n.div_ceil(COLUMNS) * k];
     let panels: Vec<Mutex<&mut [Row<T>]>> = packed.chunks_mut(k.max(1)).map(Mutex::new).collect();
-    shared(panels.len(), |take| {
-        let mut values = [0.0; COLUMNS];
-        while let Some(panel) = take() {
+    in_threads(
+        panels.len(),
+        threads(),
+        || [0.0; COLUMNS],
+        |panel, values| {
             let first = panel * COLUMNS;
             let values = &mut values[..COLUMNS.min(n - first)];
             let rows = &mut **panels[panel].lock().expect("no thread panics with it");
@@ -174,8 +161,8 @@ fn pack_b<T: Number>(factors: &Factors<'_>, n: usize, number: impl Fn(f64) -> T 
                 factors.b.read(row, first, values);
                 packed.iter_mut().zip(&*values).for_each(|(number_of, value)| *number_of = number(*value));
             }
-        }
-    });
+        },
+    );
     drop(panels);
     packed
 }

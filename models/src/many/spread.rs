@@ -1,12 +1,12 @@
 //! The range of a matrix, and whether sums of products of two matrices are exact in f64.
 
-use std::sync::Mutex;
-
-use super::{
-    blocked::{Rows, shared},
-    exponent,
+use std::sync::{
+    Mutex,
+    atomic::{AtomicBool, Ordering},
 };
-use crate::{Vectorised, vectorised};
+
+use super::{blocked::Rows, exponent};
+use crate::{Vectorised, pieces::in_threads, threads, vectorised};
 
 /// The range of the values of a matrix.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -86,26 +86,27 @@ fn each_piece<const N: usize>(
     (rows, columns): (usize, usize),
     each: impl Fn([&[f64]; N]) -> bool + Sync,
 ) -> bool {
-    let failed = std::sync::atomic::AtomicBool::new(false);
-    shared(rows.div_ceil(ROWS_AT_ONCE), |take| {
-        let mut pieces = [[0.0; PIECE]; N];
-        while let Some(part) = take() {
+    let failed = AtomicBool::new(false);
+    in_threads(
+        rows.div_ceil(ROWS_AT_ONCE),
+        threads(),
+        || [[0.0; PIECE]; N],
+        |part, pieces| {
             let rows = part * ROWS_AT_ONCE..rows.min((part + 1) * ROWS_AT_ONCE);
             for (row, column) in rows.flat_map(|row| (0..columns).step_by(PIECE).map(move |column| (row, column))) {
+                if failed.load(Ordering::Relaxed) {
+                    return;
+                }
                 let count = PIECE.min(columns - column);
-                for (matrix, piece) in matrices.iter().zip(&mut pieces) {
+                for (matrix, piece) in matrices.iter().zip(&mut *pieces) {
                     matrix.read(row, column, &mut piece[..count]);
                 }
-                if failed.load(std::sync::atomic::Ordering::Relaxed) {
-                    return;
-                }
                 if !each(std::array::from_fn(|at| &pieces[at][..count])) {
-                    failed.store(true, std::sync::atomic::Ordering::Relaxed);
-                    return;
+                    failed.store(true, Ordering::Relaxed);
                 }
             }
-        }
-    });
+        },
+    );
     !failed.into_inner()
 }
 

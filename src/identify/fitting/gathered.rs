@@ -67,7 +67,10 @@ fn with_own_adder(hypothesis: &Hypothesis, by: usize) -> Vec<Hypothesis> {
     let most = others_than_c(&before.expression, by);
     let sizes = (2..=most).rev().filter(|size| most.is_multiple_of(*size)).take(SIZES);
     let name = format!("gathered-{own}");
-    let with = |size| hypothesis.with_one_more(gather(&before.expression, by, own, size), &name, Role::Group);
+    let with = |size| {
+        let tree = before.expression.gathered(&|adder| adder == by, own, size);
+        hypothesis.with_one_more(tree, &name, Role::Group)
+    };
     sizes.map(with).collect()
 }
 
@@ -77,16 +80,4 @@ fn others_than_c(tree: &Expression, by: usize) -> usize {
     let others = arguments.iter().filter(|argument| !argument.has_c()).count();
     let own = if *adder == by && others < arguments.len() { others } else { 0 };
     arguments.iter().map(|argument| others_than_c(argument, by)).fold(own, usize::max)
-}
-
-/// Returns the tree with additions by `own` around groups of `size` of the terms that meet c in each addition by `by`.
-fn gather(tree: &Expression, by: usize, own: usize, size: usize) -> Expression {
-    let Expression::Add(adder, arguments) = tree else { return tree.clone() };
-    let arguments = arguments.iter().map(|argument| gather(argument, by, own, size));
-    let (with_c, others): (Vec<Expression>, Vec<Expression>) = arguments.clone().partition(Expression::has_c);
-    if *adder != by || with_c.is_empty() || others.len() < 2 {
-        return Expression::Add(*adder, arguments.collect());
-    }
-    let groups = others.chunks(size).map(|group| Expression::Add(own, group.to_vec()));
-    Expression::Add(*adder, groups.chain(with_c).collect())
 }

@@ -259,15 +259,17 @@ impl Expression {
         (products, sums.collect())
     }
 
-    /// Returns the tree with the sums that meet c in an addition, if there are several, in an addition of their own.
-    pub(in crate::identify) fn joined_before_c(&self, own: usize) -> Self {
+    /// Returns the tree with additions by `own` around groups of `size` of the terms that meet c in each addition by one of
+    /// these adders.
+    pub(in crate::identify) fn gathered(&self, by: &dyn Fn(usize) -> bool, own: usize, size: usize) -> Self {
         let Self::Add(adder, arguments) = self else { return self.clone() };
-        let arguments = arguments.iter().map(|argument| argument.joined_before_c(own));
-        let (with_c, others): (Vec<Self>, Vec<Self>) = arguments.partition(Self::has_c);
-        if with_c.is_empty() || others.len() < 2 {
-            return Self::Add(*adder, others.into_iter().chain(with_c).collect());
+        let arguments = arguments.iter().map(|argument| argument.gathered(by, own, size));
+        let (with_c, others): (Vec<Self>, Vec<Self>) = arguments.clone().partition(Self::has_c);
+        if !by(*adder) || with_c.is_empty() || others.len() < 2 {
+            return Self::Add(*adder, arguments.collect());
         }
-        Self::Add(*adder, std::iter::once(Self::Add(own, others)).chain(with_c).collect())
+        let groups = others.chunks(size).map(|group| Self::Add(own, group.to_vec()));
+        Self::Add(*adder, groups.chain(with_c).collect())
     }
 
     /// Returns something of each addition, given its adder and itself.
@@ -590,15 +592,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sums_that_meet_c_are_joined_before_it() {
+    fn terms_that_meet_c_are_gathered_before_it() {
         let sum = |adder: usize, terms: Vec<Expression>| Expression::Add(adder, terms);
         let pair = |first: usize| sum(1, vec![Expression::Product(first), Expression::Product(first + 1)]);
         let step = |acc: Expression, first: usize| sum(0, vec![pair(first), pair(first + 2), acc]);
         let tree = step(step(Expression::C, 0), 4);
         let joined = |acc: Expression, first: usize| sum(0, vec![sum(2, vec![pair(first), pair(first + 2)]), acc]);
-        assert_eq!(tree.joined_before_c(2), joined(joined(Expression::C, 0), 4));
+        assert_eq!(tree.gathered(&|_| true, 2, usize::MAX), joined(joined(Expression::C, 0), 4));
+        assert_eq!(tree.gathered(&|adder| adder == 1, 2, usize::MAX), tree);
         let alone = sum(0, vec![pair(0), Expression::C]);
-        assert_eq!(alone.joined_before_c(2), alone);
+        assert_eq!(alone.gathered(&|_| true, 2, usize::MAX), alone);
     }
 
     #[test]

@@ -53,7 +53,7 @@ pub(crate) struct GridNode {
     /// Whether the exponents of values are those of their leading ones in every relevant case: all of them are f32 or
     /// bf16.
     pub exponents_lead: bool,
-    /// The lowest unit, if the node has a value, or a product that is an f32, whose power of two is split in halves.
+    /// The lowest unit, if the node has a value whose power of two is split in halves.
     pub least_unit: Option<i32>,
     pub below: Below,
     pub value_cut_bits: i32,

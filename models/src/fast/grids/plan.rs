@@ -166,7 +166,6 @@ impl GridsPlan {
             return None;
         }
         let width = Self::width(sum, (&products, &others), &rules, before, adder)?;
-        let has_plain_products = are_plain(id);
         let output = match (sum.output, adder.output) {
             (SumOutput::Wide, _) => GridOutput::Wide,
             (_, Output::Float { .. }) if matches!(width, GridWidth::Cut(_)) => GridOutput::F32 { toward_zero: false },
@@ -181,7 +180,7 @@ impl GridsPlan {
                         if fraction_bits == 10
                             && becomes_infinite
                             && flush == Flush::None
-                            && has_plain_products
+                            && are_plain(id)
                             && id.c == Format::F16
                             && width == GridWidth::Words =>
                     {
@@ -249,8 +248,7 @@ impl GridsPlan {
             others,
             rules,
             leads,
-            least_unit: (width == GridWidth::Words && (values > 0 || has_plain_products))
-                .then_some(LEAST_UNIT_OF_VALUES),
+            least_unit: (width == GridWidth::Words && values > 0).then_some(LEAST_UNIT_OF_VALUES),
             below: sum.below,
             value_cut_bits: narrow(sum.value_cut_bits),
             value_cut_unit: power(narrow(sum.value_cut_bits)),

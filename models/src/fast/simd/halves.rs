@@ -11,8 +11,6 @@ use super::{avx2::Avx2, avx512::Avx512, lanes::operations};
 pub(super) trait Halves: Lanes {
     /// A vector of half as many f64.
     type D: Copy;
-    /// Powers of two beyond the range of f32.
-    type S: Copy;
 
     /// The bits 23 and up of a word that is not negative.
     unsafe fn field(x: Self::I) -> Self::I;
@@ -22,10 +20,8 @@ pub(super) trait Halves: Lanes {
     unsafe fn sign(x: Self::I) -> Self::I;
     /// `x · 2^−by` rounded down; a `by` of 32 or more, or below 0, counts as 31.
     unsafe fn shift_down(x: Self::I, by: Self::I) -> Self::I;
-    /// `2^t` for t from −254 to 254.
-    unsafe fn scale(t: Self::I) -> Self::S;
-    /// The product to nearest, exact if it is normal.
-    unsafe fn times(x: Self::F, scale: Self::S) -> Self::F;
+    /// `x · 2^t` to nearest, exact if the result is normal; t from −254 to 254.
+    unsafe fn scaled(x: Self::F, t: Self::I) -> Self::F;
     /// Rounds down; unspecified if the value does not fit.
     unsafe fn floor_to_int(x: Self::F) -> Self::I;
     /// −1 where x = y, else 0.
@@ -62,13 +58,6 @@ pub(super) trait Halves: Lanes {
     unsafe fn narrow(x: [Self::D; 2]) -> Self::F;
     /// Rounds toward zero; values that are too large become the largest number.
     unsafe fn narrow_toward_zero(x: [Self::D; 2]) -> Self::F;
-
-    /// `x · 2^t`, as [`Halves::times`].
-    #[inline(always)]
-    unsafe fn scaled(x: Self::F, t: Self::I) -> Self::F {
-        // SAFETY: upheld by the caller.
-        unsafe { Self::times(x, Self::scale(t)) }
-    }
 }
 
 // SAFETY of every block below: the trait's contract says that the processor has these parts of AVX-512.
@@ -76,8 +65,6 @@ pub(super) trait Halves: Lanes {
 #[allow(clippy::undocumented_unsafe_blocks)]
 impl Halves for Avx512 {
     type D = __m512d;
-    /// The exponents.
-    type S = __m512;
 
     operations! {
         field(x: Self::I) -> Self::I { _mm512_srli_epi32::<23>(x) }
@@ -87,8 +74,7 @@ impl Halves for Avx512 {
         floor_to_int(x: Self::F) -> Self::I { _mm512_cvt_roundps_epi32::<{ _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC }>(x) }
         equal(x: Self::I, y: Self::I) -> Self::I { _mm512_movm_epi32(_mm512_cmpeq_epi32_mask(x, y)) }
         to_float(x: Self::I) -> Self::F { _mm512_cvtepi32_ps(x) }
-        scale(t: Self::I) -> Self::S { _mm512_cvtepi32_ps(t) }
-        times(x: Self::F, scale: Self::S) -> Self::F { _mm512_scalef_ps(x, scale) }
+        scaled(x: Self::F, t: Self::I) -> Self::F { _mm512_scalef_ps(x, _mm512_cvtepi32_ps(t)) }
         any_greater(x: Self::I, y: Self::I) -> bool { _mm512_cmpgt_epi32_mask(x, y) != 0 }
         widen(x: Self::F) -> [Self::D; 2] {
             [_mm512_cvtps_pd(_mm512_castps512_ps256(x)), _mm512_cvtps_pd(_mm512_extractf32x8_ps::<1>(x))]
@@ -145,8 +131,6 @@ impl Halves for Avx512 {
 #[allow(clippy::undocumented_unsafe_blocks)]
 impl Halves for Avx2 {
     type D = __m256d;
-    /// Two factors.
-    type S = [__m256; 2];
 
     operations! {
         field(x: Self::I) -> Self::I { _mm256_srli_epi32::<23>(x) }
@@ -156,11 +140,10 @@ impl Halves for Avx2 {
         floor_to_int(x: Self::F) -> Self::I { _mm256_cvttps_epi32(_mm256_floor_ps(x)) }
         equal(x: Self::I, y: Self::I) -> Self::I { _mm256_cmpeq_epi32(x, y) }
         to_float(x: Self::I) -> Self::F { _mm256_cvtepi32_ps(x) }
-        scale(t: Self::I) -> Self::S {
+        scaled(x: Self::F, t: Self::I) -> Self::F {
             let half = _mm256_srai_epi32::<1>(t);
-            [Self::power(half), Self::power(_mm256_sub_epi32(t, half))]
+            _mm256_mul_ps(_mm256_mul_ps(x, Self::power(half)), Self::power(_mm256_sub_epi32(t, half)))
         }
-        times(x: Self::F, scale: Self::S) -> Self::F { _mm256_mul_ps(_mm256_mul_ps(x, scale[0]), scale[1]) }
         any_greater(x: Self::I, y: Self::I) -> bool { _mm256_movemask_epi8(_mm256_cmpgt_epi32(x, y)) != 0 }
         widen(x: Self::F) -> [Self::D; 2] {
             [_mm256_cvtps_pd(_mm256_castps256_ps128(x)), _mm256_cvtps_pd(_mm256_extractf128_ps::<1>(x))]

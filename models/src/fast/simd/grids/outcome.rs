@@ -102,8 +102,8 @@ pub(super) unsafe fn read_value<V: Halves, const NG: usize>(of: &mut Outcome<V, 
     }
 }
 
-/// The unit of a node's grid, and its exponent if the sum stays unrounded. `products` are the largest exponents of its products, and of their
-/// leading ones.
+/// The unit of a node's grid, and its exponent if the sum stays unrounded. `products` are the largest exponents of its
+/// products, and of their leading ones.
 #[inline(always)]
 pub(super) unsafe fn grid<V: Halves, const NG: usize>(
     node: &GridNode,

@@ -66,13 +66,13 @@ impl Grids<'_> {
     ) {
         // SAFETY: as in `of_a`.
         unsafe {
-            let is_plain = self.context.plain_products;
             // A sum without a grid needs the values or significands too.
-            match node.leads || node.width == GridWidth::Cascade {
-                true if is_plain => self.plain_products::<V, NG, R, true>(node, at, into),
-                false if is_plain => self.plain_products::<V, NG, R, false>(node, at, into),
-                true => self.products_of_parts::<V, NG, R, true>(node, at, into),
-                false => self.products_of_parts::<V, NG, R, false>(node, at, into),
+            let leads = node.leads || node.width == GridWidth::Cascade;
+            match (self.context.plain_products, leads) {
+                (true, true) => self.largest_of::<V, NG, R, true, true>(node, at, into),
+                (true, false) => self.largest_of::<V, NG, R, true, false>(node, at, into),
+                (false, true) => self.largest_of::<V, NG, R, false, true>(node, at, into),
+                (false, false) => self.largest_of::<V, NG, R, false, false>(node, at, into),
             }
             let mut highest = into.most[0];
             for g in 1..NG {
@@ -85,9 +85,10 @@ impl Grids<'_> {
         }
     }
 
-    /// The largest exponents of products that are f32, and their values if `LEADING`.
+    /// The largest exponents of the products, and if `LEADING`, of their leading ones and their values. Those of products
+    /// that are not f32 (`PLAIN`) are significands beside exponents.
     #[inline(always)]
-    unsafe fn plain_products<V: Halves, const NG: usize, const R: usize, const LEADING: bool>(
+    unsafe fn largest_of<V: Halves, const NG: usize, const R: usize, const PLAIN: bool, const LEADING: bool>(
         &self,
         node: &GridNode,
         at: At<R>,
@@ -96,53 +97,22 @@ impl Grids<'_> {
         // SAFETY: as in `of_a`.
         unsafe {
             let mut most = [V::splat_i(2 * ABSENT); NG];
-            let mut largest = [V::splat_i(0); NG];
-            for (slot, k) in node.products.iter().enumerate() {
-                let (of_a, exponents) = (self.of_a::<V, R>(at, *k), self.exponents_of_a::<V, R>(at, *k));
-                for g in 0..NG {
-                    let row = row_of::<NG, R>(g);
-                    most[g] = V::max(most[g], V::add(exponents[row], self.exponents_of_b::<V, NG, R>(at, *k, g)));
-                    if LEADING {
-                        let value = V::mul(of_a[row], self.of_b::<V, NG, R>(at, *k, g));
-                        into.values[slot][g] = value;
-                        largest[g] = V::max(largest[g], V::and(V::bits(value), V::splat_i(i32::MAX)));
-                    }
-                }
-            }
-            into.most = most;
-            if LEADING {
-                for g in 0..NG {
-                    let some = V::greater(largest[g], V::splat_i(0));
-                    let exponent = V::sub(V::field(largest[g]), V::splat_i(127));
-                    into.leading[g] = V::select(some, exponent, V::splat_i(2 * ABSENT));
-                }
-            }
-        }
-    }
-
-    /// The significands and exponents of products; significands only if `LEADING`.
-    #[inline(always)]
-    unsafe fn products_of_parts<V: Halves, const NG: usize, const R: usize, const LEADING: bool>(
-        &self,
-        node: &GridNode,
-        at: At<R>,
-        into: &mut Products<V, NG>,
-    ) {
-        // SAFETY: as in `of_a`.
-        unsafe {
-            let mut most = [V::splat_i(2 * ABSENT); NG];
-            let mut leading = most;
+            // The largest magnitude, or the exponent of the leading one above 127.
+            let mut largest = if PLAIN { [V::splat_i(0); NG] } else { most };
             for (slot, k) in node.products.iter().enumerate() {
                 let (of_a, exponents) = (self.of_a::<V, R>(at, *k), self.exponents_of_a::<V, R>(at, *k));
                 for g in 0..NG {
                     let row = row_of::<NG, R>(g);
                     let exponent = V::add(exponents[row], self.exponents_of_b::<V, NG, R>(at, *k, g));
                     most[g] = V::max(most[g], exponent);
-                    into.exponents[slot][g] = exponent;
+                    if !PLAIN {
+                        into.exponents[slot][g] = exponent;
+                    }
                     if LEADING {
                         let value = V::mul(of_a[row], self.of_b::<V, NG, R>(at, *k, g));
                         let magnitude = V::and(V::bits(value), V::splat_i(i32::MAX));
-                        leading[g] = V::max(leading[g], V::add(exponent, V::field(magnitude)));
+                        let size = if PLAIN { magnitude } else { V::add(exponent, V::field(magnitude)) };
+                        largest[g] = V::max(largest[g], size);
                         into.values[slot][g] = value;
                     }
                 }
@@ -150,7 +120,9 @@ impl Grids<'_> {
             into.most = most;
             if LEADING {
                 for g in 0..NG {
-                    into.leading[g] = V::sub(leading[g], V::splat_i(127));
+                    let exponent = V::sub(if PLAIN { V::field(largest[g]) } else { largest[g] }, V::splat_i(127));
+                    let some = V::greater(largest[g], V::splat_i(0));
+                    into.leading[g] = if PLAIN { V::select(some, exponent, V::splat_i(2 * ABSENT)) } else { exponent };
                 }
             }
         }

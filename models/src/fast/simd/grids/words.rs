@@ -37,24 +37,18 @@ impl Grids<'_> {
             self.products::<V, NG, R>(node, at, products);
             let known = (products.most, if node.leads { products.leading } else { products.most });
             let (unit, exponent) = grid::<V, NG>(node, known, terms);
-            let total = match node.below {
-                Below::Floor => {
-                    let (mut total, _) = self.aligned::<V, NG, R, true, false>(node, at, products, &unit);
-                    add_others::<V, NG, true>(node, terms, &unit, &mut total);
-                    total
-                }
-                Below::OnesComplement => {
-                    let (mut total, signs) = self.aligned::<V, NG, R, false, true>(node, at, products, &unit);
-                    add_others::<V, NG, false>(node, terms, &unit, &mut total);
-                    complement(node, terms, (&products.most, &signs), &mut total);
-                    total
-                }
-                _ => {
-                    let (mut total, _) = self.aligned::<V, NG, R, false, false>(node, at, products, &unit);
-                    add_others::<V, NG, false>(node, terms, &unit, &mut total);
-                    total
-                }
+            let (mut total, signs) = match node.below {
+                Below::Floor => self.aligned::<V, NG, R, true, false>(node, at, products, &unit),
+                Below::OnesComplement => self.aligned::<V, NG, R, false, true>(node, at, products, &unit),
+                _ => self.aligned::<V, NG, R, false, false>(node, at, products, &unit),
             };
+            match node.below {
+                Below::Floor => add_others::<V, NG, true>(node, terms, &unit, &mut total),
+                _ => add_others::<V, NG, false>(node, terms, &unit, &mut total),
+            }
+            if node.below == Below::OnesComplement {
+                complement(node, terms, (&products.most, &signs), &mut total);
+            }
             out.has_met = products.has_met;
             if products.has_met {
                 (out.met, out.nan) = (products.met, products.nan);
