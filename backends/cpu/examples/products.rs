@@ -4,7 +4,7 @@
 
 use std::time::Instant;
 
-use mxprobe_api::{Backend, Elements, GemmOperands, Load, Span, TileBatch, multiply, time};
+use mxprobe_api::{Backend, Elements, Format, GemmOperands, Load, Span, TileBatch, multiply, time};
 
 const ROUNDS: usize = 15;
 
@@ -31,8 +31,7 @@ fn main() -> Result<(), mxprobe_api::Error> {
                 Ok::<_, mxprobe_api::Error>(flop / timed.elapsed_ns * 1e9)
             };
             for &n in &sizes {
-                let (a, b, c) =
-                    (Elements::zeros(id.a, n * n), Elements::zeros(id.b, n * n), Elements::zeros(id.c, n * n));
+                let [a, b, c] = [id.a, id.b, id.c].map(|format| written_zeros(format, n * n));
                 let product = GemmOperands { m: n, n, k: n, a: &a, b: &b, c: &c, scale_a: None, scale_b: None };
                 // In turns, since a core's rate depends on what else the machine does.
                 let (mut rates, mut peaks, mut shares) = (Vec::new(), Vec::new(), Vec::new());
@@ -60,4 +59,14 @@ fn main() -> Result<(), mxprobe_api::Error> {
         }
     }
     Ok(())
+}
+
+/// Zeros on pages of their own: memory that was never written is one page, which every cache holds.
+fn written_zeros(format: Format, len: usize) -> Elements {
+    Elements::from_bytes(format, vec![1; len * format.storage_bytes()])
+        .map(|mut elements| {
+            elements.bytes_mut().fill(0);
+            std::hint::black_box(elements)
+        })
+        .expect("elements of whole bytes")
 }
