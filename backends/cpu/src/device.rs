@@ -15,6 +15,7 @@ use crate::{
     detect::{Extension, Leaf, Readings, hypervisor},
     dot,
     gemm::Unit,
+    packed::Kept,
     resident::{self, Loop, Registers, TMM, YMM, ZMM},
     scalar::ScalarUnit,
     screening,
@@ -134,6 +135,8 @@ struct CpuDevice {
     gemms: BTreeMap<OperationId, Unit>,
     /// The number of threads that share a product, cached because querying it takes longer than a small product.
     threads: usize,
+    /// Memory that each product packs B into.
+    kept: Kept,
     yardsticks: Vec<Operation>,
     /// The timing loops of usable instructions only, yardsticks included.
     residents: BTreeMap<OperationId, Resident>,
@@ -217,7 +220,7 @@ impl Matrices for CpuDevice {
     fn multiply(&self, operation: &Operation, product: &GemmOperands<'_>) -> Result<Option<Elements>, Error> {
         // SAFETY: `gemms` holds an instruction only if this CPU and this process can use it, and each has sums of 32
         // bits and operands of 1 or 2 bytes.
-        let multiply = |unit: &Unit| unsafe { unit.multiply(product, self.threads) };
+        let multiply = |unit: &Unit| unsafe { unit.multiply(product, self.threads, &self.kept) };
         Ok(self.gemms.get(&operation.id).map(multiply))
     }
 }
@@ -279,7 +282,18 @@ pub(crate) fn discover(readings: &Readings) -> Discovery {
     used.dedup();
     let info = info(readings, &used);
     let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let device = CpuDevice { info, operations, refusals, kernels, gemms, threads, yardsticks, residents, scalars };
+    let device = CpuDevice {
+        info,
+        operations,
+        refusals,
+        kernels,
+        gemms,
+        threads,
+        kept: Kept::default(),
+        yardsticks,
+        residents,
+        scalars,
+    };
     Discovery { devices: vec![Box::new(device)], refusals: Vec::new() }
 }
 

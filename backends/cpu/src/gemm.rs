@@ -5,50 +5,50 @@
 //! between stretches. Edges are padded with +0.
 
 use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+use std::mem::MaybeUninit;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use mxprobe_api::{Elements, GemmOperands};
 
 use crate::pack::ROW_BYTES;
+use crate::packed::{Kept, PackedB, PlaceOfA};
+use crate::pages;
 
-/// Multiplies a block: `steps` steps along k. A step of A is a group of consecutive k for each row of the block, a step
-/// of B is vectors of 16 groups (for AMX, a step is two tiles of each); `sums` holds C before and D after, row-major,
-/// its rows `stride` bytes apart.
+/// Multiplies a block: `steps` steps along k. `a` is the block's rows of A, `a_stride` bytes apart (for AMX, two tiles for
+/// each step, one step after another), a step of B is vectors of 16 groups of consecutive k (for AMX, two tiles); `c` holds
+/// C and `d` takes D, row-major, their rows `stride` bytes apart. Both may be the same memory.
 ///
 /// # Safety
 /// The instruction is usable in this process, `steps` is not 0, and the memory has the length that this implies.
-pub(crate) type Kernel = unsafe fn(steps: usize, a: *const u8, b: *const u8, sums: *mut u8, stride: usize);
+pub(crate) type Kernel =
+    unsafe fn(steps: usize, a: *const u8, a_stride: usize, b: *const u8, c: *const u8, d: *mut u8, stride: usize);
 
 /// The blocking for a unit, and the kernel that multiplies a block.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Unit {
     /// Rows of a block.
-    rows: usize,
+    pub(crate) rows: usize,
     /// Columns of a block.
-    columns: usize,
+    pub(crate) columns: usize,
     /// Bytes of consecutive k that one step takes from a row of A: 4 for a dot instruction, 64 for a tile.
-    step_bytes: usize,
-    /// Steps before the loop moves on to the next columns: few enough that a block's B stays in the first- or
-    /// second-level cache.
+    pub(crate) step_bytes: usize,
+    /// Steps before the loop moves on to the next columns: few enough that a block's B stays in the second-level cache.
     stretch: usize,
     /// Blocks of rows that share a block of B while it is cached.
     group: usize,
     kernel: Kernel,
 }
 
-/// Elements in a vector of sums, and columns of a tile.
-const VECTOR: usize = 16;
-
 /// Bytes of a cache line.
-const LINE_BYTES: usize = 64;
+pub(crate) const LINE_BYTES: usize = 64;
 
 /// Bytes of a group: the consecutive k that contribute to one 32-bit element in one instruction.
-const GROUP: usize = 4;
+pub(crate) const GROUP: usize = 4;
 
 impl Unit {
     pub(crate) const fn dots(kernel: Kernel) -> Self {
-        Self { rows: 6, columns: 64, step_bytes: GROUP, stretch: 256, group: 64, kernel }
+        Self { rows: 6, columns: 64, step_bytes: GROUP, stretch: 1024, group: 16, kernel }
     }
 
     pub(crate) const fn tiles(kernel: Kernel) -> Self {
@@ -60,41 +60,49 @@ impl Unit {
     /// # Safety
     /// The instruction is usable in this process; the product was validated for an operation with 32-bit sums and
     /// operands of 1 or 2 bytes.
-    pub(crate) unsafe fn multiply(self, product: &GemmOperands<'_>, threads: usize) -> Elements {
+    pub(crate) unsafe fn multiply(self, product: &GemmOperands<'_>, threads: usize, kept: &Kept) -> Elements {
         let GemmOperands { m, n, k, a, b, c, .. } = *product;
-        let mut d = c.clone();
-        if m == 0 || n == 0 {
-            return d;
+        let d_bytes = m * n * GROUP;
+        if d_bytes == 0 {
+            return c.clone();
         }
         // At least one step: a product with k = 0 is one operation on zeros and C.
         let row_bytes = k * a.format().storage_bytes();
         let steps = row_bytes.div_ceil(self.step_bytes).max(1);
-        let packed_b = PackedB::new(self, b, (k, n), steps, threads);
+        let packed_b = PackedB::new(self, b, (k, n), steps, threads, kept);
         // Reduce the rows per group so that the number of groups is about a multiple of the threads.
         let blocks = m.div_ceil(self.rows);
         let threads = threads.clamp(1, blocks);
         let rows = blocks.div_ceil(blocks.div_ceil(self.group).next_multiple_of(threads)) * self.rows;
-        let groups: Vec<Mutex<&mut [u8]>> = d.bytes_mut().chunks_mut(rows * n * GROUP).map(Mutex::new).collect();
+        let place = PlaceOfA::new(self, self.stretch.min(steps));
+        let mut d = pages::room(d_bytes);
+        let group_bytes = rows * n * GROUP;
+        let of_c = c.bytes().chunks(group_bytes);
+        let of_d = d.spare_capacity_mut()[..d_bytes].chunks_mut(group_bytes);
+        let groups: Vec<_> = of_c.zip(of_d).map(Mutex::new).collect();
         let next = AtomicUsize::new(0);
         let work = || {
-            let mut packed_a = vec![0; rows * self.stretch * self.step_bytes];
+            let mut packed_a = vec![0; rows / self.rows * place.block];
             let mut edge = vec![0; self.rows * self.columns * GROUP];
             while let Some((group, part)) = taken(&next, &groups) {
-                let part = &mut **part.lock().expect("no thread panics with it");
+                let (of_c, of_d) = &mut *part.lock().expect("no thread panics with it");
+                let blocks = of_d.len().div_ceil(self.rows * n * GROUP);
                 for first in (0..steps).step_by(self.stretch) {
                     let count = self.stretch.min(steps - first);
-                    let block_bytes = self.rows * count * self.step_bytes;
-                    for (block, packed) in packed_a.chunks_exact_mut(block_bytes).take(rows / self.rows).enumerate() {
-                        let from = (group * rows + block * self.rows, first * self.step_bytes);
-                        self.pack_a(a.bytes(), (m, row_bytes), from, packed);
+                    for (block, packed) in packed_a.chunks_exact_mut(place.block).take(blocks).enumerate() {
+                        let from = (group * rows + block * self.rows, first * self.step_bytes, count);
+                        place.pack(self, (a.bytes(), m, row_bytes), from, packed);
                     }
                     for column in 0..n.div_ceil(self.columns) {
                         let of_b = packed_b.stretch(column, first, count);
-                        let blocks = part.chunks_mut(self.rows * n * GROUP);
-                        for (sums, of_a) in blocks.zip(packed_a.chunks_exact(block_bytes)) {
+                        let of_c = of_c.chunks(self.rows * n * GROUP);
+                        let sums = of_c.zip(of_d.chunks_mut(self.rows * n * GROUP));
+                        for (at, (c, d)) in sums.enumerate() {
+                            let of_a = &packed_a[at * place.block..][..place.block];
+                            let sums = Sums { c: if first == 0 { Some(c) } else { None }, d, columns: n };
                             // SAFETY: the caller vouches for the instruction; A and B were packed for this unit and
-                            // `count` steps, at least one.
-                            unsafe { self.block(count, of_a, of_b, sums, (n, column), &mut edge) };
+                            // `count` steps, at least one; D was written if C is not read.
+                            unsafe { self.block(count, (of_a, place.stride), of_b, sums, column, &mut edge) };
                         }
                     }
                 }
@@ -102,59 +110,60 @@ impl Unit {
         };
         on_threads(threads, work);
         drop(groups);
-        d
+        // SAFETY: the first stretch wrote every element of every block.
+        unsafe { d.set_len(d_bytes) };
+        Elements::from_bytes(c.format(), d).expect("elements of 32 bits")
     }
 
-    /// Multiplies one block of D: `sums` holds rows of `n` elements, and the block starts `column` blocks into them. At
-    /// an edge, the full block is computed in the separate buffer `edge`.
+    /// Multiplies one block of D, which starts `column` blocks into the rows. At an edge, the full block is computed in
+    /// the separate buffer `edge`.
     ///
     /// # Safety
-    /// As for [`Kernel`], for `count`, `of_a` and `of_b`.
+    /// As for [`Kernel`], for `count`, `of_a` and `of_b`; D was written if there is no C.
     unsafe fn block(
         self,
         count: usize,
-        of_a: &[u8],
+        (of_a, a_stride): (&[u8], usize),
         of_b: &[u8],
-        sums: &mut [u8],
-        (n, column): (usize, usize),
+        sums: Sums<'_>,
+        column: usize,
         edge: &mut [u8],
     ) {
-        let (stride, first) = (n * GROUP, column * self.columns * GROUP);
+        let (stride, first) = (sums.columns * GROUP, column * self.columns * GROUP);
         let width = (self.columns * GROUP).min(stride - first);
+        let rows = sums.d.len() / stride;
         let (of_a, of_b) = (of_a.as_ptr(), of_b.as_ptr());
-        if sums.len() == self.rows * stride && width == self.columns * GROUP {
-            prefetch(sums.as_ptr().wrapping_add(self.rows * stride + first), self.rows, width, stride);
-            // SAFETY: the caller vouches for the operands; the block's rows, `stride` bytes apart, lie within `sums`.
-            unsafe { (self.kernel)(count, of_a, of_b, sums.as_mut_ptr().add(first), stride) };
+        let d = sums.d.as_mut_ptr().cast::<u8>().wrapping_add(first);
+        let c = sums.c.map_or(d.cast_const(), |c| c.as_ptr().wrapping_add(first));
+        if rows == self.rows && width == self.columns * GROUP {
+            prefetch(c.wrapping_add(self.rows * stride), self.rows, width, stride);
+            // SAFETY: the caller vouches for the operands; the block's rows, `stride` bytes apart, lie within C and D.
+            unsafe { (self.kernel)(count, of_a, a_stride, of_b, c, d, stride) };
             return;
         }
         let edge_stride = self.columns * GROUP;
         edge.fill(0);
-        for (line, edge) in sums.chunks_exact(stride).zip(edge.chunks_exact_mut(edge_stride)) {
-            edge[..width].copy_from_slice(&line[first..][..width]);
+        for (row, edge) in edge.chunks_exact_mut(edge_stride).take(rows).enumerate() {
+            // SAFETY: `width` bytes of a row of C, or of D, lie there; D was written if it is read.
+            unsafe { std::ptr::copy_nonoverlapping(c.add(row * stride), edge.as_mut_ptr(), width) };
         }
+        let sums = edge.as_mut_ptr();
         // SAFETY: as above; `edge` has the size of a whole block.
-        unsafe { (self.kernel)(count, of_a, of_b, edge.as_mut_ptr(), edge_stride) };
-        for (line, edge) in sums.chunks_exact_mut(stride).zip(edge.chunks_exact(edge_stride)) {
-            line[first..][..width].copy_from_slice(&edge[..width]);
+        unsafe { (self.kernel)(count, of_a, a_stride, of_b, sums, sums, edge_stride) };
+        for (row, edge) in edge.chunks_exact(edge_stride).take(rows).enumerate() {
+            // SAFETY: `width` bytes of a row of D lie there.
+            unsafe { std::ptr::copy_nonoverlapping(edge.as_ptr(), d.add(row * stride), width) };
         }
     }
+}
 
-    /// Packs steps of a block's rows of A, starting at `row` and byte `at` of k, with +0 beyond the ends. A step is the
-    /// groups of the rows one after another; for AMX, the rows of a tile.
-    fn pack_a(self, a: &[u8], (m, row_bytes): (usize, usize), (row, at): (usize, usize), packed: &mut [u8]) {
-        let is_whole = row + self.rows <= m && at + packed.len() / self.rows <= row_bytes;
-        if !is_whole {
-            packed.fill(0);
-        }
-        for line in 0..self.rows.min(m.saturating_sub(row)) {
-            let bytes = a[(row + line) * row_bytes..][..row_bytes].get(at..).unwrap_or_default();
-            match self.step_bytes {
-                GROUP => pack_line::<GROUP>(bytes, packed, self.rows, line),
-                _ => pack_line::<ROW_BYTES>(bytes, packed, self.rows, line),
-            }
-        }
-    }
+/// The rows of C and D of a block.
+struct Sums<'a> {
+    /// C; none if D has the sums of the stretches before.
+    c: Option<&'a [u8]>,
+    d: &'a mut [MaybeUninit<u8>],
+    /// Elements of a row.
+    columns: usize,
 }
 
 /// Asks for the sums of the next block, which are too far apart for the processor to foresee.
@@ -165,103 +174,16 @@ fn prefetch(sums: *const u8, rows: usize, width: usize, stride: usize) {
     }
 }
 
-/// Copies a line, `STEP` bytes at a time, to the place of its row in each step of `rows` rows; the last piece may be
-/// shorter.
-fn pack_line<const STEP: usize>(line: &[u8], packed: &mut [u8], rows: usize, row: usize) {
-    let (whole, rest) = line.as_chunks::<STEP>();
-    let mut steps = packed.chunks_exact_mut(rows * STEP);
-    for (bytes, step) in whole.iter().zip(&mut steps) {
-        step[row * STEP..][..STEP].copy_from_slice(bytes);
-    }
-    if let Some(step) = steps.next() {
-        step[row * STEP..][..rest.len()].copy_from_slice(rest);
-    }
-}
-
-/// Packs a block of columns starting at `left`, with +0 beyond the ends.
-fn pack_columns<const SIZE: usize>(unit: Unit, b: &[u8], (k, n): (usize, usize), left: usize, packed: &mut [u8]) {
-    const { assert!(SIZE == 1 || SIZE == 2) }
-    let per_group = GROUP / SIZE;
-    let groups = unit.step_bytes / GROUP;
-    let step = unit.columns * unit.step_bytes;
-    let columns = unit.columns.min(n - left);
-    for group in 0..k.div_ceil(per_group) {
-        let (at_step, at_group) = (group / groups, group % groups);
-        for (vector, first) in (0..columns).step_by(VECTOR).enumerate() {
-            let count = VECTOR.min(columns - first);
-            // The rows of consecutive k that share the group.
-            let mut rows = [[0u8; 2 * VECTOR]; GROUP];
-            for (line, row) in (group * per_group..k).zip(&mut rows[..per_group]) {
-                let from = (line * n + left + first) * SIZE;
-                if count == VECTOR {
-                    // A length known at compile time.
-                    row[..VECTOR * SIZE].copy_from_slice(&b[from..][..VECTOR * SIZE]);
-                } else {
-                    row[..count * SIZE].copy_from_slice(&b[from..][..count * SIZE]);
-                }
-            }
-            // The rows of a tile are contiguous; a dot instruction's tile has one row.
-            let place = at_step * step + (vector * groups + at_group) * ROW_BYTES;
-            let (words, _) = packed[place..][..ROW_BYTES].as_chunks_mut::<GROUP>();
-            for (at, word) in words.iter_mut().enumerate() {
-                *word = if SIZE == 1 {
-                    [rows[0][at], rows[1][at], rows[2][at], rows[3][at]]
-                } else {
-                    [rows[0][2 * at], rows[0][2 * at + 1], rows[1][2 * at], rows[1][2 * at + 1]]
-                };
-            }
-        }
-    }
-}
-
 /// Takes the next part that no thread has taken; returns it with its index.
-fn taken<'a, T>(next: &AtomicUsize, parts: &'a [T]) -> Option<(usize, &'a T)> {
+pub(crate) fn taken<'a, T>(next: &AtomicUsize, parts: &'a [T]) -> Option<(usize, &'a T)> {
     let at = next.fetch_add(1, Ordering::Relaxed);
     parts.get(at).map(|part| (at, part))
 }
 
 /// Runs `work` on `threads` threads, including this one.
-fn on_threads(threads: usize, work: impl Fn() + Sync) {
+pub(crate) fn on_threads(threads: usize, work: impl Fn() + Sync) {
     std::thread::scope(|scope| {
         (1..threads).for_each(|_| drop(scope.spawn(&work)));
         work();
     });
-}
-
-/// B in the layout that the kernels read: for each block of columns, step after step, vectors (rows of a tile) of 16
-/// columns, each with a group of consecutive k.
-struct PackedB {
-    bytes: Vec<u8>,
-    /// The offset of the data in `bytes`, aligned to a cache line, so that no vector straddles two.
-    start: usize,
-    /// Bytes of one step of a block.
-    step: usize,
-    steps: usize,
-}
-
-impl PackedB {
-    fn new(unit: Unit, b: &Elements, (k, n): (usize, usize), steps: usize, threads: usize) -> Self {
-        let step = unit.columns * unit.step_bytes;
-        let packed_bytes = n.div_ceil(unit.columns) * steps * step;
-        let mut bytes = vec![0; packed_bytes + LINE_BYTES];
-        let start = bytes.as_ptr().align_offset(LINE_BYTES).min(LINE_BYTES);
-        let blocks: Vec<Mutex<&mut [u8]>> =
-            bytes[start..][..packed_bytes].chunks_mut(steps * step).map(Mutex::new).collect();
-        let next = AtomicUsize::new(0);
-        on_threads(threads.min(blocks.len()), || {
-            while let Some((at, block)) = taken(&next, &blocks) {
-                let mut block = block.lock().expect("no thread panics with it");
-                match b.format().storage_bytes() {
-                    1 => pack_columns::<1>(unit, b.bytes(), (k, n), at * unit.columns, &mut block),
-                    _ => pack_columns::<2>(unit, b.bytes(), (k, n), at * unit.columns, &mut block),
-                }
-            }
-        });
-        drop(blocks);
-        Self { bytes, start, step, steps }
-    }
-
-    fn stretch(&self, block: usize, first: usize, count: usize) -> &[u8] {
-        &self.bytes[self.start + (block * self.steps + first) * self.step..][..count * self.step]
-    }
 }

@@ -43,6 +43,10 @@ mod gemm;
 #[cfg(target_arch = "x86_64")]
 mod pack;
 #[cfg(target_arch = "x86_64")]
+mod packed;
+#[cfg(target_arch = "x86_64")]
+mod pages;
+#[cfg(target_arch = "x86_64")]
 mod resident;
 #[cfg(target_arch = "x86_64")]
 mod scalar;

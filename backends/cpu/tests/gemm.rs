@@ -35,6 +35,7 @@ fn products_have_the_bits_of_tiles_whatever_their_size() {
         (64, 96, 64),
         (100, 67, 129),
         (200, 33, 70),
+        (13, 130, 4200),
     ];
     for device in CpuBackend::new().discover().devices {
         for operation in device.operations().values() {
