@@ -44,7 +44,7 @@ macro_rules! row {
 macro_rules! dot_block {
     ($name:ident, $instruction:literal) => {
         /// # Safety
-        /// As for [`Kernel`](crate::gemm::Kernel), with [`Unit::dots`](crate::gemm::Unit::dots).
+        /// As for [`Kernel`](crate::unit::Kernel), with [`Unit::dots`](crate::unit::Unit::dots).
         #[target_feature(enable = "avx512f")]
         pub(crate) unsafe fn $name(
             steps: usize,
@@ -163,7 +163,7 @@ dot_block!(vpdpwssds, "vpdpwssds");
 macro_rules! tile_block {
     ($name:ident, $instruction:literal) => {
         /// # Safety
-        /// As for [`Kernel`](crate::gemm::Kernel), with [`Unit::tiles`](crate::gemm::Unit::tiles).
+        /// As for [`Kernel`](crate::unit::Kernel), with [`Unit::tiles`](crate::unit::Unit::tiles).
         pub(crate) unsafe fn $name(
             steps: usize,
             a: *const u8,

@@ -14,12 +14,12 @@ use crate::{
     blocks,
     detect::{Extension, Leaf, Readings, hypervisor},
     dot,
-    gemm::Unit,
     packed::Kept,
     resident::{self, Loop, Registers, TMM, YMM, ZMM},
     scalar::ScalarUnit,
     screening,
     timing::{self, Resident},
+    unit::Unit,
 };
 
 /// Runs one instruction over a batch.

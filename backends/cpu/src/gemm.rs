@@ -6,55 +6,18 @@
 
 use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 use std::mem::MaybeUninit;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, atomic::AtomicUsize};
 
 use mxprobe_api::{Elements, GemmOperands};
 
-use crate::pack::ROW_BYTES;
-use crate::packed::{Kept, PackedB, PlaceOfA};
-use crate::pages;
-
-/// Multiplies a block: `steps` steps along k. `a` is the block's rows of A, `a_stride` bytes apart (for AMX, two tiles for
-/// each step, one step after another), a step of B is vectors of 16 groups of consecutive k (for AMX, two tiles); `c` holds
-/// C and `d` takes D, row-major, their rows `stride` bytes apart. Both may be the same memory.
-///
-/// # Safety
-/// The instruction is usable in this process, `steps` is not 0, and the memory has the length that this implies.
-pub(crate) type Kernel =
-    unsafe fn(steps: usize, a: *const u8, a_stride: usize, b: *const u8, c: *const u8, d: *mut u8, stride: usize);
-
-/// The blocking for a unit, and the kernel that multiplies a block.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Unit {
-    /// Rows of a block.
-    pub(crate) rows: usize,
-    /// Columns of a block.
-    pub(crate) columns: usize,
-    /// Bytes of consecutive k that one step takes from a row of A: 4 for a dot instruction, 64 for a tile.
-    pub(crate) step_bytes: usize,
-    /// Steps before the loop moves on to the next columns: few enough that a block's B stays in the second-level cache.
-    stretch: usize,
-    /// Blocks of rows that share a block of B while it is cached.
-    group: usize,
-    kernel: Kernel,
-}
-
-/// Bytes of a cache line.
-pub(crate) const LINE_BYTES: usize = 64;
-
-/// Bytes of a group: the consecutive k that contribute to one 32-bit element in one instruction.
-pub(crate) const GROUP: usize = 4;
+use crate::{
+    packed::{Kept, PackedB, PlaceOfA},
+    pages,
+    shared::{on_threads, taken},
+    unit::{GROUP, LINE_BYTES, Unit},
+};
 
 impl Unit {
-    pub(crate) const fn dots(kernel: Kernel) -> Self {
-        Self { rows: 6, columns: 64, step_bytes: GROUP, stretch: 1024, group: 16, kernel }
-    }
-
-    pub(crate) const fn tiles(kernel: Kernel) -> Self {
-        Self { rows: 32, columns: 32, step_bytes: ROW_BYTES, stretch: 64, group: 8, kernel }
-    }
-
     /// Computes D = A·B + C.
     ///
     /// # Safety
@@ -172,18 +135,4 @@ fn prefetch(sums: *const u8, rows: usize, width: usize, stride: usize) {
         // SAFETY: a prefetch of any address is allowed, and every x86-64 processor has it.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(sums.wrapping_add(at).cast()) };
     }
-}
-
-/// Takes the next part that no thread has taken; returns it with its index.
-pub(crate) fn taken<'a, T>(next: &AtomicUsize, parts: &'a [T]) -> Option<(usize, &'a T)> {
-    let at = next.fetch_add(1, Ordering::Relaxed);
-    parts.get(at).map(|part| (at, part))
-}
-
-/// Runs `work` on `threads` threads, including this one.
-pub(crate) fn on_threads(threads: usize, work: impl Fn() + Sync) {
-    std::thread::scope(|scope| {
-        (1..threads).for_each(|_| drop(scope.spawn(&work)));
-        work();
-    });
 }

@@ -53,6 +53,10 @@ mod scalar;
 #[cfg(target_arch = "x86_64")]
 mod screening;
 #[cfg(target_arch = "x86_64")]
+mod shared;
+#[cfg(target_arch = "x86_64")]
 mod timing;
+#[cfg(target_arch = "x86_64")]
+mod unit;
 
 pub use backend::CpuBackend;

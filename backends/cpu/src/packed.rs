@@ -11,9 +11,10 @@ use std::{
 use mxprobe_api::Elements;
 
 use crate::{
-    gemm::{GROUP, LINE_BYTES, Unit, on_threads, taken},
     pack::ROW_BYTES,
     pages,
+    shared::{on_threads, taken},
+    unit::{GROUP, LINE_BYTES, Unit},
 };
 
 /// Elements in a vector of sums, and columns of a tile.
