@@ -5,6 +5,7 @@
 //! `cargo test --release -p mxprobe-models --test exact_against_fast -- --ignored --nocapture`.
 
 mod abreast;
+mod cancelling;
 mod families;
 mod inputs;
 mod left_over;

@@ -1,10 +1,24 @@
 //! Nodes without a grid: the exact sum of products and values, rounded once.
 //!
 //! Each addition in f64 gives a sum and its error, which is an f64 too (Knuth, The Art of Computer Programming 2,
-//! 4.2.2, theorem B). In most cases all errors are 0. Otherwise the errors are added the same way. If that is exact,
-//! the result is the first sum plus the sum of errors, rounded to odd, and rounding it from f64 gives the right f32: 53
-//! bits are at least 24 plus 2 (Boldo and Melquiond, "Emulation of a FMA and correctly rounded sums: proved algorithms
-//! using rounding to odd", 2008). Other lanes are left.
+//! 4.2.2, theorem B). In most cases all errors are 0. Otherwise the errors are added the same way, and the errors of
+//! that once more: three f64 that together are the exact sum, unless the third additions have errors as well.
+//!
+//! **When they have none.** Each time, there is one error fewer than terms, so that three terms need three f64 (two
+//! products of bf16 and c). The at most 32 products of f16 are multiples of 2^−48, and their sums are below 2^38. If c
+//! is a multiple of 2^−48 too, so are all errors; those of the first sums are at most the size of the products, and
+//! those of the second, below 2^−10, need fewer than 53 bits. If c has bits below that, it is below 2^−24, and the
+//! second sums are below 2^−10. They can hold every multiple of 2^−48, so that their errors are no larger than the part
+//! of c that they contain: a few times c at most, in multiples of its last bit, which 53 bits hold. Lanes in which the
+//! third additions have errors all the same, because a node has more terms with exponents of bf16, are left.
+//!
+//! **Rounding.** The first two f64 are added, to `most`, and what that lacks is added to the third, to `below`, whose
+//! sign is right although it may be rounded. If `most + below` is `most`, the exact sum lies between the numbers
+//! before and after `most`, so that rounding to odd depends on nothing else; other lanes are left. Rounding the odd
+//! number to f32 gives the right result: 53 bits are at least 24 plus 2 (Boldo and Melquiond, "Emulation of a FMA and
+//! correctly rounded sums: proved algorithms using rounding to odd", 2008).
+//!
+//! Lanes that met a NaN or an infinity add zeros, so that they have no errors; their results are settled afterwards.
 #![cfg_attr(not(target_arch = "x86_64"), allow(dead_code, unused_imports))]
 
 use super::{
@@ -40,6 +54,79 @@ unsafe fn add<V: Halves>(sum: &mut [V::D; 2], any: &mut [V::D; 2], term: [V::D; 
     errors
 }
 
+/// The lanes that met a NaN or an infinity, and whether there may be any.
+#[inline(always)]
+unsafe fn special<V: Halves, const NG: usize>(
+    node: &GridNode,
+    terms: Terms<'_, V, NG>,
+    products: &Products<V, NG>,
+) -> ([V::I; NG], bool) {
+    // SAFETY: upheld by the caller.
+    unsafe {
+        let mut met = [V::splat_i(0); NG];
+        let mut has_met = products.has_met;
+        if has_met {
+            met = products.met;
+        }
+        for term in &node.others {
+            let from = terms.get(*term);
+            if from.has_met {
+                has_met = true;
+                for g in 0..NG {
+                    met[g] = V::or(met[g], from.met[g]);
+                }
+            }
+        }
+        if has_met {
+            for g in 0..NG {
+                met[g] = V::greater(met[g], V::splat_i(0));
+            }
+        }
+        (met, has_met)
+    }
+}
+
+/// A value, or 0 in the lanes of a mask.
+#[inline(always)]
+unsafe fn cleared<V: Halves>(lanes: V::I, value: V::F) -> V::F {
+    // SAFETY: upheld by the caller.
+    unsafe { V::from_bits(V::select(lanes, V::splat_i(0), V::bits(value))) }
+}
+
+/// Clears the values of all groups.
+#[inline(always)]
+unsafe fn clear<V: Halves, const NG: usize>(lanes: [V::I; NG], values: &mut [V::F; NG]) {
+    for g in 0..NG {
+        // SAFETY: upheld by the caller.
+        values[g] = unsafe { cleared::<V>(lanes[g], values[g]) };
+    }
+}
+
+/// Rounds the sum and its errors to odd, in one half of the lanes. Sets all bits of the lanes that this does not decide.
+#[inline(always)]
+unsafe fn with_errors<V: Halves>(sum: V::D, errors: &[[V::D; 2]], half: usize) -> (V::D, V::D) {
+    // SAFETY: upheld by the caller.
+    unsafe {
+        let zero = V::splat_d(0.0);
+        let (mut second, mut third, mut lost) = (errors[0][half], zero, zero);
+        if let [_, next, rest @ ..] = errors {
+            (second, third) = two_sum::<V>(second, next[half]);
+            for error in rest {
+                let (of_both, beyond) = two_sum::<V>(second, error[half]);
+                let (of_those, last) = two_sum::<V>(third, beyond);
+                (second, third) = (of_both, of_those);
+                lost = V::or_d(lost, last);
+            }
+        }
+        let (most, least) = two_sum::<V>(sum, second);
+        let below = V::add_d(least, third);
+        lost = V::or_d(lost, V::sub_d(V::add_d(most, below), most));
+        // Without an error, the sum keeps the sign of a zero.
+        let some = V::nonzero(V::or_d(second, third));
+        (V::select_d(some, V::to_odd(most, below), sum), V::nonzero(lost))
+    }
+}
+
 impl Grids<'_> {
     /// Computes the exact sum, rounded once to nearest even.
     #[inline(always)]
@@ -67,18 +154,29 @@ impl Grids<'_> {
             self.products::<V, NG, R>(node, at, products);
             let count = node.products.len();
             let zero = V::splat_d(0.0);
+            let (special, has_met) = special::<V, NG>(node, terms, products);
+            if has_met {
+                for values in &mut products.values[..count] {
+                    clear::<V, NG>(special, values);
+                }
+            }
             let mut lost = [V::splat_i(0); NG];
             for g in 0..NG {
                 let mut any = [zero; 2];
                 // Adding any number to −0 gives that number, and a zero keeps its sign.
                 let mut sum = [V::splat_d(-0.0); 2];
-                let mut values = node.others.iter().map(|term| V::widen(terms.get(*term).value[g]));
-                sum = values.next().unwrap_or(sum);
-                let mut errors_of_all = count;
-                for value in values {
-                    products.errors[errors_of_all] = add::<V>(&mut sum, &mut any, value);
-                    errors_of_all += 1;
+                for (index, term) in node.others.iter().enumerate() {
+                    let mut value = terms.get(*term).value[g];
+                    if has_met {
+                        value = cleared::<V>(special[g], value);
+                    }
+                    if index == 0 {
+                        sum = V::widen(value);
+                    } else {
+                        products.errors[count + index - 1] = add::<V>(&mut sum, &mut any, V::widen(value));
+                    }
                 }
+                let errors_of_all = count + node.others.len().saturating_sub(1);
                 let of_products = products.exponents.iter().zip(&products.values).zip(&mut products.errors);
                 for ((exponents, values), errors) in of_products.take(count) {
                     let mut product = V::widen(values[g]);
@@ -90,18 +188,10 @@ impl Grids<'_> {
                     *errors = add::<V>(&mut sum, &mut any, product);
                 }
                 if V::any_nonzero(V::or_d(any[0], any[1])) {
+                    let errors = &products.errors[..errors_of_all];
                     let mut lost_here = [zero; 2];
                     for half in 0..2 {
-                        let mut rest = products.errors[0][half];
-                        for error in &products.errors[1..errors_of_all] {
-                            let (of_both, beyond) = two_sum::<V>(rest, error[half]);
-                            rest = of_both;
-                            lost_here[half] = V::or_d(lost_here[half], beyond);
-                        }
-                        let (most, least) = two_sum::<V>(sum[half], rest);
-                        // Without an error, the sum keeps the sign of a zero.
-                        sum[half] = V::select_d(V::nonzero(rest), V::to_odd(most, least), sum[half]);
-                        lost_here[half] = V::nonzero(lost_here[half]);
+                        (sum[half], lost_here[half]) = with_errors::<V>(sum[half], errors, half);
                     }
                     // All bits set are a NaN with its sign, which narrowing keeps.
                     lost[g] = V::bits(V::narrow(lost_here));
@@ -114,8 +204,7 @@ impl Grids<'_> {
             }
             finish::<V, NG>(node, terms, none, out, flags);
             for g in 0..NG {
-                let told = if out.has_met { V::greater(out.met[g], V::splat_i(0)) } else { V::splat_i(0) };
-                flags[g] = V::or(flags[g], V::select(told, V::splat_i(0), lost[g]));
+                flags[g] = V::or(flags[g], lost[g]);
             }
         }
     }
