@@ -7,6 +7,7 @@
 mod abreast;
 mod cancelling;
 mod families;
+mod folds;
 mod inputs;
 mod left_over;
 mod odd_adders;

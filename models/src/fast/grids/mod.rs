@@ -1,6 +1,7 @@
 //! Plans of sums on grids that 32-bit lanes and half vectors of f64 can hold: AMD's units, and sums multiplied by a
 //! scale.
 
+mod folds;
 mod pack;
 mod plan;
 
@@ -8,6 +9,7 @@ use mxprobe_api::Format;
 
 use super::{operand::Operand, tree::Flush, unpack::Reader};
 use crate::adder::{Below, NanCause};
+pub(crate) use folds::{FoldOutput, FoldRules, Folds};
 
 /// The most nodes in one operation, and the most products in one node.
 pub(crate) const MOST_NODES: usize = 16;
@@ -23,6 +25,8 @@ pub(super) struct GridsPlan {
     d: Format,
     scale: Option<(Reader, usize)>,
     context: Context,
+    /// The same nodes as folds, if they are.
+    folds: Option<Folds>,
 }
 
 /// The data that every node needs.

@@ -65,6 +65,9 @@ impl GridsPlan {
             let significands = &mut packed.significands[row * packed.k..][..packed.k];
             let exponents = &mut packed.exponents[row * packed.k..][..packed.k];
             self.unpack(self.a, &bits, significands, exponents);
+            if self.folds.is_some() {
+                packed.specials.push(has_special(exponents));
+            }
             for step in 0..steps {
                 for node in self.nodes.iter().filter(|node| node.width == GridWidth::Exact) {
                     let of = &exponents[step * self.context.len..];
@@ -110,6 +113,9 @@ impl GridsPlan {
             let exponents = &mut into.exponents[row * panel..][..panel];
             self.unpack(operand, &bits, significands, exponents);
         }
+        if self.folds.is_some() {
+            into.specials.push(has_special(&into.exponents));
+        }
         for step in 0..steps {
             for node in self.nodes.iter().filter(|node| node.width == GridWidth::Exact) {
                 let at = into.masks.len();
@@ -131,6 +137,12 @@ impl GridsPlan {
             }
         }
     }
+}
+
+/// Whether a factor is NaN or infinite.
+#[inline(always)]
+fn has_special(exponents: &[i32]) -> bool {
+    exponents.iter().fold(ABSENT, |most, exponent| most.max(*exponent)) >= INFINITE
 }
 
 /// The work of packing rows of A.
@@ -176,6 +188,7 @@ impl Vectorised for PackProducts<'_> {
         plan.pack_panel(plan.b, b, (0, panel), 1, into);
         into.significands.iter_mut().zip(&of_a.significands).for_each(|(product, of_a)| *product *= of_a);
         into.exponents.iter_mut().zip(&of_a.exponents).for_each(|(exponent, of_a)| *exponent += of_a);
+        into.specials.iter_mut().zip(&of_a.specials).for_each(|(special, of_a)| *special |= of_a);
         if !plan.nodes.iter().any(|node| node.quiet_operands) {
             return 0;
         }
@@ -209,7 +222,7 @@ impl Kernel for GridsPlan {
     }
 
     fn run(&self, piece: Piece<'_, Factors, Factors, f32>) {
-        simd::run_grids(&self.nodes, &self.context, piece);
+        simd::run_grids((&self.nodes, self.folds.as_ref()), &self.context, piece);
     }
 }
 
@@ -217,7 +230,13 @@ impl OfDots for GridsPlan {
     fn ones(&self) -> Option<Factors> {
         let k = self.context.len;
         let is_plain = self.scale.is_none() && self.context.masks == 0;
-        is_plain.then(|| Factors { significands: vec![1.0; k], exponents: vec![0; k], k, ..Factors::default() })
+        is_plain.then(|| Factors {
+            significands: vec![1.0; k],
+            exponents: vec![0; k],
+            specials: vec![false],
+            k,
+            ..Factors::default()
+        })
     }
 
     fn pack_products(

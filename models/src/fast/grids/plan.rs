@@ -3,7 +3,8 @@
 use mxprobe_api::{Format, OperationId, Subnormals};
 
 use super::{
-    Context, GridNode, GridOutput, GridRule, GridTerm, GridWidth, GridsPlan, MOST_NODES, MOST_PRODUCTS, Normalised,
+    Context, Folds, GridNode, GridOutput, GridRule, GridTerm, GridWidth, GridsPlan, MOST_NODES, MOST_PRODUCTS,
+    Normalised,
 };
 use crate::{
     adder::{Adder, Below, NanCause, Output, Scale, ZeroSign},
@@ -91,7 +92,9 @@ impl GridsPlan {
             least: narrow(sums.context.least),
             flush_c: sums.context.flush_c,
         };
-        Some(Self { nodes, a, b, c: id.c, d: id.d, scale: sums.scale, context })
+        let has_scales = sums.scale.is_some() || masks > 0;
+        let folds = if has_scales { None } else { Folds::of(&nodes, context.plain_products) };
+        Some(Self { nodes, a, b, c: id.c, d: id.d, scale: sums.scale, context, folds })
     }
 
     fn node(sums: &SumsPlan, sum: &SumNode, before: &[GridNode], adder: &Adder, id: &OperationId) -> Option<GridNode> {

@@ -20,6 +20,8 @@ pub(super) trait Halves: Lanes {
     unsafe fn sign(x: Self::I) -> Self::I;
     /// `x · 2^−by` rounded down; a `by` of 32 or more, or below 0, counts as 31.
     unsafe fn shift_down(x: Self::I, by: Self::I) -> Self::I;
+    /// `x · 2^by`, wrapping, for `by` from 0 to 31.
+    unsafe fn shift_up(x: Self::I, by: Self::I) -> Self::I;
     /// `x · 2^t` to nearest, exact if the result is normal; t from −254 to 254.
     unsafe fn scaled(x: Self::F, t: Self::I) -> Self::F;
     /// Rounds down; unspecified if the value does not fit.
@@ -71,6 +73,7 @@ impl Halves for Avx512 {
         biased_power(x: Self::I) -> Self::F { _mm512_castsi512_ps(_mm512_slli_epi32::<23>(x)) }
         sign(x: Self::I) -> Self::I { _mm512_srai_epi32::<31>(x) }
         shift_down(x: Self::I, by: Self::I) -> Self::I { _mm512_srav_epi32(x, by) }
+        shift_up(x: Self::I, by: Self::I) -> Self::I { _mm512_sllv_epi32(x, by) }
         floor_to_int(x: Self::F) -> Self::I { _mm512_cvt_roundps_epi32::<{ _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC }>(x) }
         equal(x: Self::I, y: Self::I) -> Self::I { _mm512_movm_epi32(_mm512_cmpeq_epi32_mask(x, y)) }
         to_float(x: Self::I) -> Self::F { _mm512_cvtepi32_ps(x) }
@@ -137,6 +140,7 @@ impl Halves for Avx2 {
         biased_power(x: Self::I) -> Self::F { _mm256_castsi256_ps(_mm256_slli_epi32::<23>(x)) }
         sign(x: Self::I) -> Self::I { _mm256_srai_epi32::<31>(x) }
         shift_down(x: Self::I, by: Self::I) -> Self::I { _mm256_srav_epi32(x, by) }
+        shift_up(x: Self::I, by: Self::I) -> Self::I { _mm256_sllv_epi32(x, by) }
         floor_to_int(x: Self::F) -> Self::I { _mm256_cvttps_epi32(_mm256_floor_ps(x)) }
         equal(x: Self::I, y: Self::I) -> Self::I { _mm256_cmpeq_epi32(x, y) }
         to_float(x: Self::I) -> Self::F { _mm256_cvtepi32_ps(x) }

@@ -16,6 +16,7 @@
 
 mod cascade;
 mod doubles;
+mod folded;
 mod outcome;
 mod products;
 mod settle;
@@ -25,10 +26,11 @@ use super::{NARROW_PANEL, Piece, WIDE_PANEL, halves::Halves};
 #[cfg(target_arch = "x86_64")]
 use super::{avx2::Avx2, avx512::Avx512};
 use crate::fast::{
-    grids::{Context, GridNode, GridTerm, GridWidth, MOST_NODES, MOST_PRODUCTS},
+    grids::{Context, Folds, GridNode, GridTerm, GridWidth, MOST_NODES, MOST_PRODUCTS},
     path::{Path, fastest},
     tree::Flush,
 };
+use folded::Specials;
 use outcome::{Outcome, Terms, read_value};
 use products::Products;
 
@@ -81,10 +83,12 @@ const fn column_of<V: Halves, const NG: usize, const R: usize>(group: usize) -> 
 }
 
 impl Grids<'_> {
+    /// Computes blocks of `R` rows of some columns, those whose bits are set if there are at most 64.
+    ///
     /// # Safety
     /// The processor has the instructions of `V`, and the pointers are valid for the extents that the task states.
     #[inline(always)]
-    pub(super) unsafe fn run<V: Halves, const NG: usize, const R: usize>(&self) {
+    pub(super) unsafe fn run<V: Halves, const NG: usize, const R: usize>(&self, blocks: u64) {
         // SAFETY: upheld by the caller.
         unsafe {
             let zero = V::splat_i(0);
@@ -111,9 +115,13 @@ impl Grids<'_> {
                     has_met: false,
                 },
             };
+            let mut bit = 0;
             for from in (0..self.panel).step_by(NG / R * V::WIDTH) {
                 for row in (0..self.rows).step_by(R) {
-                    self.some_rows::<V, NG, R>(row, from, &mut room);
+                    if bit > 63 || blocks >> bit & 1 == 1 {
+                        self.some_rows::<V, NG, R>(row, from, &mut room);
+                    }
+                    bit += 1;
                 }
             }
         }
@@ -192,6 +200,8 @@ pub(in crate::fast) struct Factors {
     pub scales: (Vec<f32>, Vec<i32>),
     /// Which factors of each scaled sum are nonzero, a bit each.
     pub masks: Vec<i32>,
+    /// Whether a NaN or an infinity is in each row, or in the panel, if the plan has folds.
+    pub specials: Vec<bool>,
     /// The numbers of elements in a row or a column, of its scales, and of its masks.
     pub k: usize,
     pub blocks: usize,
@@ -208,6 +218,7 @@ impl Factors {
     pub(in crate::fast) fn clear(&mut self) {
         self.significands.clear();
         self.scales.0.clear();
+        self.specials.clear();
         for numbers in [&mut self.exponents, &mut self.scales.1, &mut self.masks] {
             numbers.clear();
         }
@@ -215,7 +226,11 @@ impl Factors {
 }
 
 /// Runs rows of A through operations with a panel of B, by sums on grids.
-pub(in crate::fast) fn run_grids(nodes: &[GridNode], context: &Context, piece: Piece<'_, Factors, Factors, f32>) {
+pub(in crate::fast) fn run_grids(
+    (nodes, folds): (&[GridNode], Option<&Folds>),
+    context: &Context,
+    piece: Piece<'_, Factors, Factors, f32>,
+) {
     let Piece { path, a, row, b, steps, accumulators, left } = piece;
     let (rows, panel) = (left.len(), b.panel);
     assert!(accumulators.len() >= rows * panel && !nodes.is_empty() && nodes.len() <= MOST_NODES);
@@ -270,16 +285,71 @@ pub(in crate::fast) fn run_grids(nodes: &[GridNode], context: &Context, piece: P
         left: left.as_mut_ptr(),
     };
     assert!(path <= fastest());
+    let is_folded = rows <= MOST_ROWS && a.specials.len() >= last && b.specials.len() == 1;
+    let folds = folds.filter(|folds| is_folded && folds.terms.iter().all(|k| *k < context.len));
+    let folds = folds.map(|folds| (folds, Specials { rows: &a.specials[row..last], panel: b.specials[0] }));
+    let folds = folds.as_ref();
     // SAFETY: the lengths were asserted above, and that the processor has the instructions.
     #[cfg(target_arch = "x86_64")]
     unsafe {
         match path {
             // Each node waits for the one before, so that several groups of lanes are computed in turn.
-            Path::Avx512 if panel == WIDE_PANEL => in_avx512::<4, 1>(&task),
-            Path::Avx512 if rows > 1 => in_avx512::<4, 4>(&task),
-            Path::Avx512 => in_avx512::<1, 1>(&task),
-            Path::Avx2 => in_avx2(&task),
+            Path::Avx512 if panel == WIDE_PANEL => in_avx512::<4, 1>(&task, folds),
+            Path::Avx512 if rows > 1 => in_avx512::<4, 4>(&task, folds),
+            Path::Avx512 => in_avx512::<1, 1>(&task, None),
+            Path::Avx2 => in_avx2(&task, folds),
             _ => unreachable!("the plan was made for AVX2 or AVX-512"),
+        }
+    }
+}
+
+/// The most rows in a call with folds, so that their blocks have a bit each.
+const MOST_ROWS: usize = 16;
+
+/// # Safety
+/// The processor has these instructions, and the task's pointers are valid.
+#[cfg(target_arch = "x86_64")]
+unsafe fn in_avx512<const NG: usize, const R: usize>(task: &Grids<'_>, folds: Option<&(&Folds, Specials<'_>)>) {
+    // SAFETY: upheld by the caller.
+    unsafe {
+        let Some((folds, specials)) = folds else { return nodes_in_avx512::<NG, R>(task, u64::MAX) };
+        let fold = match (folds.sums, folds.products, task.context.plain_products) {
+            (0, 2, true) => folds_in_avx512::<NG, R, 0, 2, true>,
+            (0, 2, false) => folds_in_avx512::<NG, R, 0, 2, false>,
+            (1, 2, true) => folds_in_avx512::<NG, R, 1, 2, true>,
+            (1, 2, false) => folds_in_avx512::<NG, R, 1, 2, false>,
+            (1, 4, true) => folds_in_avx512::<NG, R, 1, 4, true>,
+            (2, 2, true) => folds_in_avx512::<NG, R, 2, 2, true>,
+            (2, 2, false) => folds_in_avx512::<NG, R, 2, 2, false>,
+            _ => return nodes_in_avx512::<NG, R>(task, u64::MAX),
+        };
+        let left = fold(task, folds, specials);
+        if left != 0 {
+            nodes_in_avx512::<NG, R>(task, left);
+        }
+    }
+}
+
+/// # Safety
+/// The processor has these instructions, and the task's pointers are valid.
+#[cfg(target_arch = "x86_64")]
+unsafe fn in_avx2(task: &Grids<'_>, folds: Option<&(&Folds, Specials<'_>)>) {
+    // SAFETY: upheld by the caller.
+    unsafe {
+        let Some((folds, specials)) = folds else { return nodes_in_avx2(task, u64::MAX) };
+        let fold = match (folds.sums, folds.products, task.context.plain_products) {
+            (0, 2, true) => folds_in_avx2::<0, 2, true>,
+            (0, 2, false) => folds_in_avx2::<0, 2, false>,
+            (1, 2, true) => folds_in_avx2::<1, 2, true>,
+            (1, 2, false) => folds_in_avx2::<1, 2, false>,
+            (1, 4, true) => folds_in_avx2::<1, 4, true>,
+            (2, 2, true) => folds_in_avx2::<2, 2, true>,
+            (2, 2, false) => folds_in_avx2::<2, 2, false>,
+            _ => return nodes_in_avx2(task, u64::MAX),
+        };
+        let left = fold(task, folds, specials);
+        if left != 0 {
+            nodes_in_avx2(task, left);
         }
     }
 }
@@ -288,16 +358,42 @@ pub(in crate::fast) fn run_grids(nodes: &[GridNode], context: &Context, piece: P
 /// The processor has these instructions, and the task's pointers are valid.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
-unsafe fn in_avx512<const NG: usize, const R: usize>(task: &Grids<'_>) {
+unsafe fn nodes_in_avx512<const NG: usize, const R: usize>(task: &Grids<'_>, blocks: u64) {
     // SAFETY: this function's features; the rest is upheld by its caller.
-    unsafe { task.run::<Avx512, NG, R>() }
+    unsafe { task.run::<Avx512, NG, R>(blocks) }
 }
 
 /// # Safety
 /// The processor has these instructions, and the task's pointers are valid.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
-unsafe fn in_avx2(task: &Grids<'_>) {
+unsafe fn nodes_in_avx2(task: &Grids<'_>, blocks: u64) {
     // SAFETY: as above.
-    unsafe { task.run::<Avx2, 2, 1>() }
+    unsafe { task.run::<Avx2, 2, 1>(blocks) }
+}
+
+/// # Safety
+/// The processor has these instructions, and the task's pointers are valid, also for the k of all terms.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
+unsafe fn folds_in_avx512<const NG: usize, const R: usize, const S: usize, const P: usize, const PLAIN: bool>(
+    task: &Grids<'_>,
+    folds: &Folds,
+    specials: &Specials<'_>,
+) -> u64 {
+    // SAFETY: as above.
+    unsafe { task.fold::<Avx512, NG, R, S, P, PLAIN>(folds, specials) }
+}
+
+/// # Safety
+/// The processor has these instructions, and the task's pointers are valid, also for the k of all terms.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+unsafe fn folds_in_avx2<const S: usize, const P: usize, const PLAIN: bool>(
+    task: &Grids<'_>,
+    folds: &Folds,
+    specials: &Specials<'_>,
+) -> u64 {
+    // SAFETY: as above.
+    unsafe { task.fold::<Avx2, 2, 1, S, P, PLAIN>(folds, specials) }
 }
