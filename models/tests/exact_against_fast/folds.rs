@@ -47,8 +47,9 @@ fn check(model: &Model, id: &OperationId, random: &mut Random) -> usize {
 fn values_of_every_class_beside_finite_factors_give_the_bits_of_the_exact_evaluator() {
     let mut random = Random(21);
     let mut dots = 0;
-    for (model, id) in distinct_operations().into_iter().filter(|(model, _)| model.name.starts_with("rdna")) {
-        if id.a.as_float().is_some() {
+    let has_folds = |model: &Model| model.name.starts_with("rdna") || model.name == "mi300x";
+    for (model, id) in distinct_operations().into_iter().filter(|(model, _)| has_folds(model)) {
+        if id.a.as_float().is_some_and(|float| float.fraction_bits < 23) && id.shape.sizes().2 <= 16 {
             dots += check(model, &id, &mut random);
         }
     }
@@ -60,7 +61,7 @@ fn model((s, t): (&str, &str), tree: &str, operations: &str) -> Model {
     let mut text = "schema = \"mxprobe-model/1\"\nname = \"folds\"\ntitle = \"a unit that nobody has\"\n\
                     vendor = \"nobody\"\nfingerprint = \"folds\"\n[sources]\nhere = \"made up\"\n"
         .to_owned();
-    for (name, lines) in [("s", s), ("t", t)] {
+    for (name, lines) in [("s", s), ("t", t), ("w", &format!("fraction_bits = 24\n{WIDE}"))] {
         text += &format!("[adder.{name}]\n{lines}\nbasis = \"assumed\"\nsource = \"here\"\n");
     }
     text += &format!(
@@ -123,6 +124,36 @@ fn floored_sums_on_other_grids_give_the_bits_of_the_exact_evaluator() {
         );
         for tree in ["fold(c, all/4, t(s(0..2), s(2..4), acc))", "fold(c, all/2, t(s(all), acc))"] {
             let model = model((&s, &t), tree, "dot.m4n4k4.f32.{bf16.bf16,f16.f16,e5m2.e4m3}.f32");
+            for id in &model.units[0].operations {
+                check(&model, id, &mut random);
+            }
+        }
+    }
+}
+
+#[test]
+fn normalised_sums_on_other_grids_give_the_bits_of_the_exact_evaluator() {
+    let mut random = Random(24);
+    for (kept, cut, normalised, more) in [
+        (32, 8, 31, "nan = \"0x7fc00000\""),
+        (32, 8, 32, "nan = \"0x7fc00000\"\nignore_values_below = 1"),
+        (32, 8, 30, "nan = { operand = \"quiet\", value = \"quiet\", invalid = \"0x7fc00000\" }"),
+        (29, 5, 28, "nan = \"0x7fc00000\"\nignore_values_below = 0"),
+        (26, 2, 25, "nan = \"0x7fc00000\"\nignore_values_below = 3"),
+        (32, 7, 31, "nan = \"0x7fc00000\""),
+    ] {
+        let s = "fraction_bits = 24\nbelow = \"truncate\"\noutput = \"wide\"";
+        let t = format!(
+            "fraction_bits = {kept}\nexponent_floor = -126\nbelow = \"floor\"\nvalue_cut_bits = {cut}\n\
+             normalised_fraction_bits = {normalised}\nnormalised_exponent_floor = -126\n\
+             normalised_below = \"floor\"\noutput = \"f32\"\nrounding = \"nearest-even\"\n{more}"
+        );
+        for (tree, operations) in [
+            ("fold(c, all/8, t(s(all), acc))", "dot.m4n4k16.f32.{bf16.bf16,f16.f16}.f32"),
+            ("fold(c, all/4, t(s(all), acc))", "dot.m4n4k8.f32.bf16.bf16.f32"),
+            ("fold(c, all/16, t(w(s(every(2,0)), s(every(2,1))), acc))", "dot.m4n4k16.f32.e5m2.e4m3.f32"),
+        ] {
+            let model = model((s, &t), tree, operations);
             for id in &model.units[0].operations {
                 check(&model, id, &mut random);
             }

@@ -1,22 +1,34 @@
 //! Plans that add some products to a value again and again by the same rules, for which a kernel has no nodes to
 //! interpret.
 
-use super::{GridNode, GridOutput, GridTerm, GridWidth, MOST_PRODUCTS};
+use super::{GridNode, GridOutput, GridTerm, GridWidth, MOST_PRODUCTS, Normalised};
 use crate::{
     adder::{Below, NanCause},
     fast::{simd::LEAST_UNIT_OF_VALUES, tree::Flush},
 };
 
-/// A plan whose nodes are folds: in each, sums of products of its own if there are any, a node that adds these, or the
-/// products themselves, to the value, and perhaps a cut of the result.
+/// A plan whose nodes are folds: in each, sums of products of its own if there are any, perhaps a sum of these, a node
+/// that adds sums, or the products themselves, to the value, and perhaps a cut of the result.
 #[derive(Clone, Debug)]
 pub(crate) struct Folds {
+    pub kind: FoldKind,
     /// The number of sums in a fold, and of products in each of them; or of products, if there are no sums.
     pub sums: usize,
     pub products: usize,
     /// The k of the products of all folds, in order.
     pub terms: Vec<usize>,
     pub rules: FoldRules,
+}
+
+/// How products and the value are added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FoldKind {
+    /// All of them as complements, in i32.
+    Direct,
+    /// Sums and the value, rounded down, in i32.
+    Words,
+    /// One sum and the value, rounded down and normalised, in f64.
+    Doubles,
 }
 
 /// How all folds of a plan add. The unit of a fold is the largest of `2^(e − product_bits)` for the exponents e of its
@@ -28,8 +40,19 @@ pub(crate) struct FoldRules {
     pub sum_bits: i32,
     pub value_bits: i32,
     pub least_unit: i32,
-    /// Values of which nothing is left count as 0 if the unit is above this.
+    /// Values count as 0 whose exponents are below that of the unit by more than `ignored_below`, if the unit is above
+    /// `2^ignored_above`.
+    pub ignored_below: i32,
     pub ignored_above: i32,
+    /// In f64, the bits of sums that lie below the unit; those of them that are kept beside subnormal values alone; and
+    /// the bits that a normalised sum does not keep, as a mask of an f64.
+    pub low_bits: i32,
+    pub lowest_mask: i32,
+    pub normalised: i64,
+    /// The largest sum of exponents of two factors.
+    pub largest: i32,
+    /// What a NaN value becomes; quiet, if it is `None`.
+    pub nan: Option<i32>,
     pub output: FoldOutput,
     /// The bits of an f32 that remain.
     pub mask: i32,
@@ -41,6 +64,8 @@ pub(crate) enum FoldOutput {
     /// f32, whose subnormals become +0.
     Flushed,
     F32,
+    /// f32, whose negative results may become −0.
+    SignedF32,
     F16,
 }
 
@@ -50,14 +75,19 @@ const NO_FLOOR: i32 = -1000;
 impl Folds {
     /// Finds the folds of a plan, if all of its nodes belong to folds of one kind.
     pub(super) fn of(nodes: &[GridNode], plain_products: bool) -> Option<Self> {
-        let is_sum = |node: &GridNode| node.output == GridOutput::Wide;
-        let sums = nodes.iter().take_while(|node| is_sum(node)).count();
-        let has_cut = nodes.get(sums + 1).is_some_and(|node| matches!(node.width, GridWidth::Cut(_)));
-        Self::in_groups(nodes, sums, has_cut, plain_products)
+        let wide = nodes.iter().take_while(|node| node.output == GridOutput::Wide).count();
+        let has_pair = wide > 0 && nodes[wide - 1].products.is_empty();
+        let sums = wide - usize::from(has_pair);
+        let has_cut = nodes.get(wide + 1).is_some_and(|node| matches!(node.width, GridWidth::Cut(_)));
+        Self::in_groups(nodes, (sums, has_pair, has_cut), plain_products)
     }
 
-    fn in_groups(nodes: &[GridNode], sums: usize, has_cut: bool, plain_products: bool) -> Option<Self> {
-        let length = sums + 1 + usize::from(has_cut);
+    fn in_groups(
+        nodes: &[GridNode],
+        (sums, has_pair, has_cut): (usize, bool, bool),
+        plain_products: bool,
+    ) -> Option<Self> {
+        let length = sums + usize::from(has_pair) + 1 + usize::from(has_cut);
         if !nodes.len().is_multiple_of(length) {
             return None;
         }
@@ -67,10 +97,18 @@ impl Folds {
             let start = index * length;
             let value = if index == 0 { GridTerm::C } else { GridTerm::Value(start - 1) };
             let (of_sums, rest) = group.split_at(sums);
-            let expected: Vec<GridTerm> = (start..start + sums).map(GridTerm::Sum).chain([value]).collect();
+            let mut all: Vec<GridTerm> = (start..start + sums).map(GridTerm::Sum).collect();
+            let (pair, rest) = rest.split_at(usize::from(has_pair));
+            if let Some(pair) = pair.first() {
+                if pair.others != all {
+                    return None;
+                }
+                all = vec![GridTerm::Sum(start + sums)];
+            }
+            all.push(value);
             let mut others = rest.first()?.others.clone();
             others.sort_by_key(|term| !matches!(term, GridTerm::Sum(_)));
-            if others != expected {
+            if others != all {
                 return None;
             }
             let with_products = if sums == 0 { &rest[..1] } else { of_sums };
@@ -79,10 +117,14 @@ impl Folds {
                 return None;
             }
             terms.extend(with_products.iter().flat_map(|node| &node.products).copied());
-            let mut rules = FoldRules::of(&rest[0], of_sums, plain_products)?;
+            let mut rules = match rest[0].width {
+                GridWidth::Doubles => FoldRules::in_doubles(&rest[0], of_sums, pair.first())?,
+                _ if has_pair => return None,
+                _ => FoldRules::of(&rest[0], of_sums, plain_products)?,
+            };
             if let Some(cut) = rest.get(1) {
                 let GridWidth::Cut(mask) = cut.width else { return None };
-                let is_plain = cut.others == [GridTerm::Value(start + sums)] && keeps_nan(cut);
+                let is_plain = cut.others == [GridTerm::Value(start + length - 2)] && keeps_nan(cut);
                 if !is_plain || cut.flush != Flush::None || cut.positive_zero {
                     return None;
                 }
@@ -94,8 +136,20 @@ impl Folds {
             found = Some((rules, products));
         }
         let (rules, products) = found?;
-        (1..=MOST_PRODUCTS).contains(&products).then_some(Self { sums, products, terms, rules })
+        let kind = match nodes[sums + usize::from(has_pair)].width {
+            GridWidth::Doubles => FoldKind::Doubles,
+            _ if sums == 0 => FoldKind::Direct,
+            _ => FoldKind::Words,
+        };
+        (1..=MOST_PRODUCTS).contains(&products).then_some(Self { kind, sums, products, terms, rules })
     }
+}
+
+/// Whether a sum has one grid, for its terms alone, which are all products or all sums.
+fn is_plain_sum(sum: &GridNode) -> bool {
+    let [rule] = &sum.rules[..] else { return false };
+    let covers_all = rule.products == sum.others.is_empty() && rule.others.len() == sum.others.len();
+    covers_all && sum.width == GridWidth::Words && !rule.leading && rule.floor < NO_FLOOR
 }
 
 /// Whether a NaN value stays itself, quieted, if no product is one.
@@ -125,10 +179,8 @@ impl FoldRules {
         let mut sum_bits = None;
         for sum in sums {
             let [rule] = &sum.rules[..] else { return None };
-            let is_bare = sum.width == GridWidth::Words && sum.others.is_empty() && !sum.product_overflow;
-            let on_products = rule.products && !rule.leading && rule.floor < NO_FLOOR;
             let same = sum_bits.is_none_or(|bits| bits == rule.fraction_bits);
-            if !is_bare || !on_products || !same || sum.below != Below::Floor {
+            if !is_plain_sum(sum) || sum.product_overflow || !same || sum.below != Below::Floor {
                 return None;
             }
             sum_bits = Some(rule.fraction_bits);
@@ -179,7 +231,7 @@ impl FoldRules {
             let seen = match output {
                 FoldOutput::Flushed => -128,
                 FoldOutput::F16 => -26,
-                FoldOutput::F32 => return None,
+                FoldOutput::F32 | FoldOutput::SignedF32 => return None,
             };
             if least_unit.max(lowest) + growth > seen {
                 return None;
@@ -189,6 +241,83 @@ impl FoldRules {
         if plain_products && least_unit > 90 {
             return None;
         }
-        Some(Self { product_bits, sum_bits, value_bits: of_value, least_unit, ignored_above, output, mask: -1 })
+        Some(Self {
+            product_bits,
+            sum_bits,
+            value_bits: of_value,
+            least_unit,
+            ignored_below: 0,
+            ignored_above,
+            low_bits: 0,
+            lowest_mask: 0,
+            normalised: 0,
+            largest: 1000,
+            nan: None,
+            output,
+            mask: -1,
+        })
+    }
+
+    /// The rules of a node in f64 that adds one sum to the value; `pair` is the sum of several sums.
+    fn in_doubles(node: &GridNode, sums: &[GridNode], pair: Option<&GridNode>) -> Option<Self> {
+        let to_f32 = node.output == (GridOutput::F32 { toward_zero: false }) && node.flush == Flush::None;
+        if !to_f32 || node.positive_zero || node.below != Below::Floor || (sums.len() == 1) != pair.is_none() {
+            return None;
+        }
+        let [rule] = &node.rules[..] else { return None };
+        let Normalised { least_unit, last_place, floors: true } = node.normalised? else { return None };
+        if rule.leading || rule.others.len() != node.others.len() || rule.floor != -126 {
+            return None;
+        }
+        let bits_of = |sum: &GridNode| is_plain_sum(sum).then(|| sum.rules[0].fraction_bits);
+        let sum_bits = bits_of(sums.first()?)?;
+        let alike = |sum: &GridNode| bits_of(sum) == Some(sum_bits) && sum.below == Below::Truncate;
+        let product_bits = match pair {
+            Some(pair) if pair.below == Below::Floor => bits_of(pair)?,
+            Some(_) => return None,
+            None => sum_bits,
+        };
+        let (low_bits, value_bits) = (node.value_cut_bits, rule.fraction_bits - node.value_cut_bits);
+        // Of a sum, as many bits are kept as of the value, and then the low ones.
+        if !sums.iter().all(alike) || product_bits > sum_bits || product_bits != value_bits {
+            return None;
+        }
+        let lost = least_unit - (-126 - rule.fraction_bits);
+        let kept = (0..=48).find(|bits| f64::from(-bits).exp2() <= last_place)?;
+        if !(1..=8).contains(&low_bits) || !(23..=27).contains(&value_bits) || lost > 1 || kept < 24 {
+            return None;
+        }
+        // Sums and the whole units of the value stay in words.
+        let count: usize = sums.iter().map(|sum| sum.products.len()).sum();
+        if count.next_power_of_two().ilog2().cast_signed() + 2 + sum_bits > 30 {
+            return None;
+        }
+        let ignored_below = match node.ignored {
+            None => i32::MAX,
+            // Counted from the unit of the value.
+            Some((below, None)) if (0..=30).contains(&below) => below,
+            Some(_) => return None,
+        };
+        let nan = match node.nan.iter().find(|(cause, _)| *cause == NanCause::Value)? {
+            (_, Some(nan)) => Some(*nan),
+            (_, None) if node.quiet_values => None,
+            _ => return None,
+        };
+        let mask = (1 << low_bits) - 1;
+        Some(Self {
+            product_bits,
+            sum_bits,
+            value_bits,
+            least_unit: -126 - value_bits,
+            ignored_below,
+            ignored_above: i32::MIN / 2,
+            low_bits,
+            lowest_mask: if lost == 1 { mask - 1 } else { mask },
+            normalised: (1 << (52 - kept)) - 1,
+            largest: if sums.iter().any(|sum| sum.product_overflow) { 126 } else { 1000 },
+            nan,
+            output: FoldOutput::SignedF32,
+            mask: -1,
+        })
     }
 }

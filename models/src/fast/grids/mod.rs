@@ -9,7 +9,7 @@ use mxprobe_api::Format;
 
 use super::{operand::Operand, tree::Flush, unpack::Reader};
 use crate::adder::{Below, NanCause};
-pub(crate) use folds::{FoldOutput, FoldRules, Folds};
+pub(crate) use folds::{FoldKind, FoldOutput, FoldRules, Folds};
 
 /// The most nodes in one operation, and the most products in one node.
 pub(crate) const MOST_NODES: usize = 16;

@@ -66,7 +66,7 @@ impl GridsPlan {
             let exponents = &mut packed.exponents[row * packed.k..][..packed.k];
             self.unpack(self.a, &bits, significands, exponents);
             if self.folds.is_some() {
-                packed.specials.push(has_special(exponents));
+                packed.largest.push(largest(exponents));
             }
             for step in 0..steps {
                 for node in self.nodes.iter().filter(|node| node.width == GridWidth::Exact) {
@@ -114,7 +114,7 @@ impl GridsPlan {
             self.unpack(operand, &bits, significands, exponents);
         }
         if self.folds.is_some() {
-            into.specials.push(has_special(&into.exponents));
+            into.largest.push(largest(&into.exponents));
         }
         for step in 0..steps {
             for node in self.nodes.iter().filter(|node| node.width == GridWidth::Exact) {
@@ -139,10 +139,10 @@ impl GridsPlan {
     }
 }
 
-/// Whether a factor is NaN or infinite.
+/// The largest exponent of some factors.
 #[inline(always)]
-fn has_special(exponents: &[i32]) -> bool {
-    exponents.iter().fold(ABSENT, |most, exponent| most.max(*exponent)) >= INFINITE
+fn largest(exponents: &[i32]) -> i32 {
+    exponents.iter().fold(2 * ABSENT, |most, exponent| most.max(*exponent))
 }
 
 /// The work of packing rows of A.
@@ -188,7 +188,9 @@ impl Vectorised for PackProducts<'_> {
         plan.pack_panel(plan.b, b, (0, panel), 1, into);
         into.significands.iter_mut().zip(&of_a.significands).for_each(|(product, of_a)| *product *= of_a);
         into.exponents.iter_mut().zip(&of_a.exponents).for_each(|(exponent, of_a)| *exponent += of_a);
-        into.specials.iter_mut().zip(&of_a.specials).for_each(|(special, of_a)| *special |= of_a);
+        if plan.folds.is_some() {
+            into.largest = vec![largest(&into.exponents)];
+        }
         if !plan.nodes.iter().any(|node| node.quiet_operands) {
             return 0;
         }
@@ -233,7 +235,7 @@ impl OfDots for GridsPlan {
         is_plain.then(|| Factors {
             significands: vec![1.0; k],
             exponents: vec![0; k],
-            specials: vec![false],
+            largest: vec![0],
             k,
             ..Factors::default()
         })

@@ -52,6 +52,8 @@ pub(super) trait Halves: Lanes {
     unsafe fn max_d(x: Self::D, y: Self::D) -> Self::D;
     unsafe fn floor_d(x: Self::D) -> Self::D;
     unsafe fn truncate_d(x: Self::D) -> Self::D;
+    /// Rounds down so that the `low` bits, from the lowest on, are clear.
+    unsafe fn floor_bits(x: Self::D, low: i64) -> Self::D;
     /// The power of two at the leading one of a normal number's magnitude; 0 for 0.
     unsafe fn leading_power(x: Self::D) -> Self::D;
     /// `1 / x` for a power of two.
@@ -114,6 +116,12 @@ impl Halves for Avx512 {
         max_d(x: Self::D, y: Self::D) -> Self::D { _mm512_max_pd(x, y) }
         floor_d(x: Self::D) -> Self::D { _mm512_roundscale_pd::<{ _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC }>(x) }
         truncate_d(x: Self::D) -> Self::D { _mm512_roundscale_pd::<{ _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC }>(x) }
+        floor_bits(x: Self::D, low: i64) -> Self::D {
+            let (bits, low) = (_mm512_castpd_si512(x), _mm512_set1_epi64(low));
+            // The magnitude of a negative number grows.
+            let up = _mm512_and_si512(_mm512_srai_epi64::<63>(bits), low);
+            _mm512_castsi512_pd(_mm512_andnot_si512(low, _mm512_add_epi64(bits, up)))
+        }
         leading_power(x: Self::D) -> Self::D { _mm512_and_pd(x, _mm512_set1_pd(f64::INFINITY)) }
         reciprocal(x: Self::D) -> Self::D {
             _mm512_castsi512_pd(_mm512_sub_epi64(_mm512_set1_epi64(2046 << 52), _mm512_castpd_si512(x)))
@@ -183,6 +191,11 @@ impl Halves for Avx2 {
         max_d(x: Self::D, y: Self::D) -> Self::D { _mm256_max_pd(x, y) }
         floor_d(x: Self::D) -> Self::D { _mm256_floor_pd(x) }
         truncate_d(x: Self::D) -> Self::D { _mm256_round_pd::<{ _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC }>(x) }
+        floor_bits(x: Self::D, low: i64) -> Self::D {
+            let (bits, low) = (_mm256_castpd_si256(x), _mm256_set1_epi64x(low));
+            let up = _mm256_and_si256(_mm256_cmpgt_epi64(_mm256_setzero_si256(), bits), low);
+            _mm256_castsi256_pd(_mm256_andnot_si256(low, _mm256_add_epi64(bits, up)))
+        }
         leading_power(x: Self::D) -> Self::D { _mm256_and_pd(x, _mm256_set1_pd(f64::INFINITY)) }
         reciprocal(x: Self::D) -> Self::D {
             _mm256_castsi256_pd(_mm256_sub_epi64(_mm256_set1_epi64x(2046 << 52), _mm256_castpd_si256(x)))

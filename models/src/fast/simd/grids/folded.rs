@@ -9,7 +9,7 @@
 
 use super::{
     At, Grids, column_of,
-    outcome::{Outcome, read_value},
+    group::{Group, Powers, Significand, Sums, flush, unit_of},
     row_of,
 };
 use crate::fast::{
@@ -18,22 +18,16 @@ use crate::fast::{
     tree::Flush,
 };
 
-/// What a kernel of folds knows about its operands: rows and panels with special numbers.
-pub(super) struct Specials<'a> {
-    pub rows: &'a [bool],
-    pub panel: bool,
+/// The largest exponents of the operands: of each row, and of the panel.
+pub(super) struct Largest<'a> {
+    pub rows: &'a [i32],
+    pub panel: i32,
 }
 
-/// The results so far of one group of lanes.
-#[derive(Clone, Copy)]
-struct Group<V: Halves> {
-    value: V::F,
-    /// The least distance of a result's magnitude from the smallest normal number, for results that may have been less
-    /// before rounding; or from the smallest subnormal number, for results that were rounded twice.
-    near: V::I,
-    /// −1 in lanes whose result is unknown.
-    unknown: V::I,
-}
+/// The kinds of folds, as constants.
+pub(super) const DIRECT: u8 = 0;
+pub(super) const WORDS: u8 = 1;
+pub(super) const DOUBLES: u8 = 2;
 
 impl Grids<'_> {
     /// Computes all rows; returns a bit for each block that is left, in the order in which [`Grids::run`] takes them.
@@ -46,22 +40,23 @@ impl Grids<'_> {
         V: Halves,
         const NG: usize,
         const R: usize,
+        const KIND: u8,
         const S: usize,
         const P: usize,
         const PLAIN: bool,
     >(
         &self,
         folds: &Folds,
-        specials: &Specials<'_>,
+        largest: &Largest<'_>,
     ) -> u64 {
         let mut left = 0;
         let mut bit = 0;
         for from in (0..self.panel).step_by(NG / R * V::WIDTH) {
             for row in (0..self.rows).step_by(R) {
                 let rows = row..(row + R).min(self.rows);
-                let is_special = specials.panel || specials.rows[rows].iter().any(|special| *special);
+                let is_special = largest.rows[rows].iter().any(|of_row| of_row + largest.panel > folds.rules.largest);
                 // SAFETY: upheld by the caller.
-                if is_special || !unsafe { self.fold_rows::<V, NG, R, S, P, PLAIN>(row, from, folds) } {
+                if is_special || !unsafe { self.fold_rows::<V, NG, R, KIND, S, P, PLAIN>(row, from, folds) } {
                     left |= 1 << bit;
                 }
                 bit += 1;
@@ -76,6 +71,7 @@ impl Grids<'_> {
         V: Halves,
         const NG: usize,
         const R: usize,
+        const KIND: u8,
         const S: usize,
         const P: usize,
         const PLAIN: bool,
@@ -103,6 +99,13 @@ impl Grids<'_> {
                 if context.flush_c != Flush::None {
                     flush::<V, NG>(&mut groups, context.flush_c, context.least);
                 }
+                if let Some(nan) = folds.rules.nan {
+                    for group in &mut groups {
+                        let bits = V::bits(group.value);
+                        let is = V::greater(V::and(bits, V::splat_i(i32::MAX)), V::splat_i(0x7f80_0000));
+                        group.value = V::from_bits(V::select(is, V::splat_i(nan), bits));
+                    }
+                }
                 let at = At {
                     a: rows.map(|row| row * self.a_stride + step * context.len),
                     a_blocks: [0; R],
@@ -113,15 +116,16 @@ impl Grids<'_> {
                 };
                 for terms in folds.terms.chunks_exact(P * S.max(1)) {
                     for g in 0..NG {
-                        if S == 0 {
-                            self.direct::<V, NG, R, P, PLAIN>(&folds.rules, terms, at, g, &mut groups[g]);
-                        } else {
-                            self.of_sums::<V, NG, R, S, P, PLAIN>(&folds.rules, terms, at, g, &mut groups[g]);
+                        let (rules, group) = (&folds.rules, &mut groups[g]);
+                        match KIND {
+                            DIRECT => self.direct::<V, NG, R, P, PLAIN>(rules, terms, at, g, group),
+                            WORDS => self.in_words_of_sums::<V, NG, R, S, P, PLAIN>(rules, terms, at, g, group),
+                            _ => self.in_doubles_of_sums::<V, NG, R, S, P, PLAIN>(rules, terms, at, g, group),
                         }
                     }
                 }
             }
-            if folds.rules.output == FoldOutput::F32 && !PLAIN {
+            if matches!(folds.rules.output, FoldOutput::F32 | FoldOutput::SignedF32) && !PLAIN {
                 let mut nearest = groups[0].near;
                 for group in &groups[1..] {
                     nearest = V::min_unsigned(nearest, group.near);
@@ -197,9 +201,55 @@ impl Grids<'_> {
         }
     }
 
-    /// Adds sums of products, each on its own grid, and the value, all rounded down.
+    /// Adds products, each sum on its own grid.
     #[inline(always)]
-    unsafe fn of_sums<V: Halves, const NG: usize, const R: usize, const S: usize, const P: usize, const PLAIN: bool>(
+    unsafe fn sums<
+        V: Halves,
+        const NG: usize,
+        const R: usize,
+        const S: usize,
+        const P: usize,
+        const PLAIN: bool,
+        const FLOOR: bool,
+    >(
+        &self,
+        rules: &FoldRules,
+        terms: &[usize],
+        at: At<R>,
+        g: usize,
+    ) -> Sums<V, S> {
+        // SAFETY: as in `fold_rows`.
+        unsafe {
+            let zero = V::splat_i(0);
+            let mut sums = Sums { totals: [zero; S], units: [zero; S], most: V::splat_i(i32::MIN / 2) };
+            let bias = V::splat_i(127 + rules.value_bits - rules.sum_bits);
+            for index in 0..S {
+                let terms = &terms[index * P..][..P];
+                let (products, exponents, most) = self.factors::<V, NG, R, P>(terms, at, g);
+                let unit = V::add(most, bias);
+                let powers = Powers::<V, PLAIN>::of(rules, unit, zero);
+                let mut total = zero;
+                for slot in 0..P {
+                    let units = V::mul(products[slot], powers.of_product(exponents[slot]));
+                    total = V::add(total, if FLOOR { V::floor_to_int(units) } else { V::truncate(units) });
+                }
+                (sums.totals[index], sums.units[index]) = (total, unit);
+                sums.most = V::max(sums.most, most);
+            }
+            sums
+        }
+    }
+
+    /// Adds sums of products and the value, all rounded down.
+    #[inline(always)]
+    unsafe fn in_words_of_sums<
+        V: Halves,
+        const NG: usize,
+        const R: usize,
+        const S: usize,
+        const P: usize,
+        const PLAIN: bool,
+    >(
         &self,
         rules: &FoldRules,
         terms: &[usize],
@@ -210,179 +260,57 @@ impl Grids<'_> {
         // SAFETY: as in `fold_rows`.
         unsafe {
             let value = Significand::<V>::of(group.value, rules);
-            let zero = V::splat_i(0);
-            let mut sums = [(zero, zero); S];
-            let bias = V::splat_i(127 + rules.value_bits - rules.sum_bits);
-            let mut most_of_all = V::splat_i(i32::MIN / 2);
-            for (index, sum) in sums.iter_mut().enumerate() {
-                let terms = &terms[index * P..][..P];
-                let (products, exponents, most) = self.factors::<V, NG, R, P>(terms, at, g);
-                let unit = V::add(most, bias);
-                let powers = Powers::<V, PLAIN>::of(rules, unit, zero);
-                let mut total = zero;
-                for slot in 0..P {
-                    let units = V::mul(products[slot], powers.of_product(exponents[slot]));
-                    total = V::add(total, V::floor_to_int(units));
-                }
-                *sum = (total, unit);
-                most_of_all = V::max(most_of_all, most);
-            }
-            let unit = unit_of::<V>(rules, most_of_all, value.field);
-            let sign = V::sign(V::bits(group.value));
-            let signed = V::sub(V::xor(value.shifted, sign), sign);
-            let down = V::sub(unit, value.field);
-            let mut total = V::shift_down(signed, down);
-            // A value below one unit is one unit less, or 0.
-            let small = V::greater(down, V::splat_i(rules.value_bits));
-            let counts = V::greater(unit, V::splat_i(rules.ignored_above + 127 + rules.value_bits));
-            total = V::select(V::and(small, counts), zero, total);
-            for (sum, of_sum) in sums {
-                total = V::add(total, V::shift_down(sum, V::sub(unit, of_sum)));
-            }
-            group.round::<PLAIN>(rules, (total, zero), unit, value.magnitude);
-        }
-    }
-}
-
-/// The biased exponent of the unit of a fold.
-#[inline(always)]
-unsafe fn unit_of<V: Halves>(rules: &FoldRules, most: V::I, field: V::I) -> V::I {
-    // SAFETY: upheld by the caller.
-    unsafe {
-        let bias = 127 + rules.value_bits;
-        let unit = V::max(V::add(most, V::splat_i(bias - rules.product_bits)), field);
-        // The field is 1 at least.
-        if rules.least_unit + bias > 1 { V::max(unit, V::splat_i(rules.least_unit + bias)) } else { unit }
-    }
-}
-
-/// A value as an integer, shifted up, times a power of two.
-struct Significand<V: Halves> {
-    magnitude: V::I,
-    shifted: V::I,
-    /// The field of its exponent, 1 for subnormal numbers and zeros.
-    field: V::I,
-}
-
-impl<V: Halves> Significand<V> {
-    #[inline(always)]
-    unsafe fn of(value: V::F, rules: &FoldRules) -> Self {
-        // SAFETY: upheld by the caller.
-        unsafe {
-            let magnitude = V::and(V::bits(value), V::splat_i(i32::MAX));
-            let field = V::max(V::field(magnitude), V::splat_i(1));
-            // Without the field, but with the leading one of a normal number.
-            let above = V::bits(V::biased_power(field));
-            let significand = V::sub(V::add(magnitude, V::splat_i(1 << 23)), above);
-            let shifted = V::shift_up(significand, V::splat_i(rules.value_bits - 23));
-            Self { magnitude, shifted, field }
-        }
-    }
-}
-
-/// The powers of two that bring products to whole units.
-struct Powers<V: Halves, const PLAIN: bool> {
-    /// If products are f32, the power for all of them.
-    power: V::F,
-    /// Otherwise, what to add to the exponent of a product, and the sign of the power.
-    bias: V::I,
-    sign: V::I,
-}
-
-impl<V: Halves, const PLAIN: bool> Powers<V, PLAIN> {
-    #[inline(always)]
-    unsafe fn of(rules: &FoldRules, unit: V::I, sign: V::I) -> Self {
-        // SAFETY: upheld by the caller.
-        unsafe {
-            let bias = V::sub(V::splat_i(254 + rules.value_bits), unit);
-            // Below 2^−126, the unit is that of a value, and all products are 0.
-            let power = V::bits(V::biased_power(V::min(bias, V::splat_i(253))));
-            Self { power: V::from_bits(V::or(power, sign)), bias, sign }
+            let sums = self.sums::<V, NG, R, S, P, PLAIN, true>(rules, terms, at, g);
+            let unit = unit_of::<V>(rules, sums.most, value.field);
+            let total = sums.on_grid(value.rounded_down(group.value, rules, unit), unit);
+            group.round::<PLAIN>(rules, (total, V::splat_i(0)), unit, value.magnitude);
         }
     }
 
+    /// Adds one sum of products, or that of several sums, and the value, rounded down, and rounds the total down again
+    /// before it is rounded to nearest.
     #[inline(always)]
-    unsafe fn of_product(&self, exponent: V::I) -> V::F {
-        // SAFETY: upheld by the caller.
-        unsafe {
-            if PLAIN {
-                return self.power;
-            }
-            // Below 2^−100 units, a product is less than one unit, and must not become 0.
-            let field = V::max(V::add(exponent, self.bias), V::splat_i(27));
-            V::from_bits(V::or(V::bits(V::biased_power(field)), self.sign))
-        }
-    }
-}
-
-impl<V: Halves> Group<V> {
-    /// Rounds a total, whose sign is to be changed by `sign`. `before` is the magnitude of the value.
-    #[inline(always)]
-    unsafe fn round<const PLAIN: bool>(
-        &mut self,
+    unsafe fn in_doubles_of_sums<
+        V: Halves,
+        const NG: usize,
+        const R: usize,
+        const S: usize,
+        const P: usize,
+        const PLAIN: bool,
+    >(
+        &self,
         rules: &FoldRules,
-        (total, sign): (V::I, V::I),
-        unit: V::I,
-        before: V::I,
+        terms: &[usize],
+        at: At<R>,
+        g: usize,
+        group: &mut Group<V>,
     ) {
-        // SAFETY: upheld by the caller.
+        // SAFETY: as in `fold_rows`.
         unsafe {
-            let unit = V::sub(unit, V::splat_i(127 + rules.value_bits));
-            let special = V::greater(before, V::splat_i(0x7f7f_ffff));
-            let mut bits = match rules.output {
-                FoldOutput::F16 => {
-                    let sign = V::sign(sign);
-                    let (value, infinite, beyond) = V::round_to_f16(V::sub(V::xor(total, sign), sign), unit);
-                    self.unknown = V::or(self.unknown, V::select(special, V::splat_i(0), beyond));
-                    V::select(V::sign(infinite), V::infinity_like(value), V::bits(value))
-                }
-                FoldOutput::Flushed => {
-                    // Rounding to 24 bits, and a subnormal result again, is right: it is flushed in either case, unless it
-                    // becomes 2^−126.
-                    let bits = V::xor(V::bits(V::scaled(V::to_float(total), unit)), sign);
-                    let magnitude = V::and(bits, V::splat_i(i32::MAX));
-                    let above = V::sub(magnitude, V::splat_i(0x0080_0000));
-                    self.near = V::min_unsigned(self.near, above);
-                    V::select(V::sign(above), V::splat_i(0), bits)
-                }
-                FoldOutput::F32 => {
-                    let value = V::add_f(V::scaled(V::to_float(total), unit), V::splat_f(0.0));
-                    let bits = V::xor(V::bits(value), sign);
-                    // With plain products, a sum with a product is 0 or 2^−52 at least, and that of a value alone is exact.
-                    if !PLAIN {
-                        let magnitude = V::and(bits, V::splat_i(i32::MAX));
-                        self.near = V::min_unsigned(self.near, V::sub(magnitude, V::splat_i(1)));
-                    }
-                    bits
-                }
-            };
-            bits = V::select(special, V::bits(V::add_f(self.value, V::splat_f(0.0))), bits);
-            if rules.mask != -1 {
-                bits = V::and(bits, V::splat_i(rules.mask));
+            let value = Significand::<V>::of(group.value, rules);
+            let sums = self.sums::<V, NG, R, S, P, PLAIN, false>(rules, terms, at, g);
+            let zero = V::splat_i(0);
+            let own = V::add(sums.most, V::splat_i(127 + rules.value_bits - rules.product_bits));
+            let total = if S > 1 { sums.on_grid(zero, own) } else { sums.totals[0] };
+            let unit = V::max(own, value.field);
+            let down = V::sub(unit, own);
+            // Whole units, and the low bits of the sum, which the value does not have.
+            let whole = V::add(value.rounded_down(group.value, rules, unit), V::shift_down(total, down));
+            let beyond = V::sub(down, V::splat_i(rules.low_bits));
+            let up = V::max(V::sub(zero, beyond), zero);
+            let low = V::shift_down(V::shift_up(total, up), V::max(beyond, zero));
+            let kept = V::splat_i((1 << rules.low_bits) - 1);
+            let kept = V::select(V::greater(V::splat_i(2), unit), V::splat_i(rules.lowest_mask), kept);
+            let (whole, low) = (V::widen_int(whole), V::widen_int(V::and(low, kept)));
+            let place = V::splat_d(f64::from(1 << rules.low_bits));
+            let mut sum = whole;
+            for half in 0..2 {
+                let exact = V::add_d(V::mul_d(whole[half], place), low[half]);
+                sum[half] = V::floor_bits(exact, rules.normalised);
             }
-            self.value = V::from_bits(bits);
-        }
-    }
-}
-
-/// Flushes subnormal values.
-#[inline(always)]
-unsafe fn flush<V: Halves, const NG: usize>(groups: &mut [Group<V>; NG], flush: Flush, least: i32) {
-    // SAFETY: upheld by the caller.
-    unsafe {
-        let zero = [V::splat_i(0); NG];
-        let mut values = Outcome::<V, NG> {
-            value: groups.map(|group| group.value),
-            total: zero,
-            unit: zero,
-            exponent: zero,
-            met: zero,
-            nan: zero,
-            has_met: false,
-        };
-        read_value::<V, NG>(&mut values, flush, least);
-        for (group, value) in groups.iter_mut().zip(values.value) {
-            group.value = value;
+            let unit = V::sub(unit, V::splat_i(127 + rules.value_bits + rules.low_bits));
+            let bits = V::bits(V::scaled(V::narrow(sum), unit));
+            group.finish::<PLAIN>(rules, bits, value.magnitude);
         }
     }
 }

@@ -17,6 +17,7 @@
 mod cascade;
 mod doubles;
 mod folded;
+mod group;
 mod outcome;
 mod products;
 mod settle;
@@ -26,11 +27,11 @@ use super::{NARROW_PANEL, Piece, WIDE_PANEL, halves::Halves};
 #[cfg(target_arch = "x86_64")]
 use super::{avx2::Avx2, avx512::Avx512};
 use crate::fast::{
-    grids::{Context, Folds, GridNode, GridTerm, GridWidth, MOST_NODES, MOST_PRODUCTS},
+    grids::{Context, FoldKind, Folds, GridNode, GridTerm, GridWidth, MOST_NODES, MOST_PRODUCTS},
     path::{Path, fastest},
     tree::Flush,
 };
-use folded::Specials;
+use folded::{DIRECT, DOUBLES, Largest, WORDS};
 use outcome::{Outcome, Terms, read_value};
 use products::Products;
 
@@ -200,8 +201,8 @@ pub(in crate::fast) struct Factors {
     pub scales: (Vec<f32>, Vec<i32>),
     /// Which factors of each scaled sum are nonzero, a bit each.
     pub masks: Vec<i32>,
-    /// Whether a NaN or an infinity is in each row, or in the panel, if the plan has folds.
-    pub specials: Vec<bool>,
+    /// The largest exponent of each row, or of the panel, if the plan has folds.
+    pub largest: Vec<i32>,
     /// The numbers of elements in a row or a column, of its scales, and of its masks.
     pub k: usize,
     pub blocks: usize,
@@ -218,8 +219,7 @@ impl Factors {
     pub(in crate::fast) fn clear(&mut self) {
         self.significands.clear();
         self.scales.0.clear();
-        self.specials.clear();
-        for numbers in [&mut self.exponents, &mut self.scales.1, &mut self.masks] {
+        for numbers in [&mut self.exponents, &mut self.scales.1, &mut self.masks, &mut self.largest] {
             numbers.clear();
         }
     }
@@ -285,9 +285,9 @@ pub(in crate::fast) fn run_grids(
         left: left.as_mut_ptr(),
     };
     assert!(path <= fastest());
-    let is_folded = rows <= MOST_ROWS && a.specials.len() >= last && b.specials.len() == 1;
+    let is_folded = rows <= MOST_ROWS && a.largest.len() >= last && b.largest.len() == 1;
     let folds = folds.filter(|folds| is_folded && folds.terms.iter().all(|k| *k < context.len));
-    let folds = folds.map(|folds| (folds, Specials { rows: &a.specials[row..last], panel: b.specials[0] }));
+    let folds = folds.map(|folds| (folds, Largest { rows: &a.largest[row..last], panel: b.largest[0] }));
     let folds = folds.as_ref();
     // SAFETY: the lengths were asserted above, and that the processor has the instructions.
     #[cfg(target_arch = "x86_64")]
@@ -309,21 +309,25 @@ const MOST_ROWS: usize = 16;
 /// # Safety
 /// The processor has these instructions, and the task's pointers are valid.
 #[cfg(target_arch = "x86_64")]
-unsafe fn in_avx512<const NG: usize, const R: usize>(task: &Grids<'_>, folds: Option<&(&Folds, Specials<'_>)>) {
+unsafe fn in_avx512<const NG: usize, const R: usize>(task: &Grids<'_>, folds: Option<&(&Folds, Largest<'_>)>) {
     // SAFETY: upheld by the caller.
     unsafe {
-        let Some((folds, specials)) = folds else { return nodes_in_avx512::<NG, R>(task, u64::MAX) };
-        let fold = match (folds.sums, folds.products, task.context.plain_products) {
-            (0, 2, true) => folds_in_avx512::<NG, R, 0, 2, true>,
-            (0, 2, false) => folds_in_avx512::<NG, R, 0, 2, false>,
-            (1, 2, true) => folds_in_avx512::<NG, R, 1, 2, true>,
-            (1, 2, false) => folds_in_avx512::<NG, R, 1, 2, false>,
-            (1, 4, true) => folds_in_avx512::<NG, R, 1, 4, true>,
-            (2, 2, true) => folds_in_avx512::<NG, R, 2, 2, true>,
-            (2, 2, false) => folds_in_avx512::<NG, R, 2, 2, false>,
+        let Some((folds, largest)) = folds else { return nodes_in_avx512::<NG, R>(task, u64::MAX) };
+        let fold = match (folds.kind, folds.sums, folds.products, task.context.plain_products) {
+            (FoldKind::Direct, 0, 2, true) => folds_in_avx512::<NG, R, DIRECT, 0, 2, true>,
+            (FoldKind::Direct, 0, 2, false) => folds_in_avx512::<NG, R, DIRECT, 0, 2, false>,
+            (FoldKind::Words, 1, 2, true) => folds_in_avx512::<NG, R, WORDS, 1, 2, true>,
+            (FoldKind::Words, 1, 2, false) => folds_in_avx512::<NG, R, WORDS, 1, 2, false>,
+            (FoldKind::Words, 1, 4, true) => folds_in_avx512::<NG, R, WORDS, 1, 4, true>,
+            (FoldKind::Words, 2, 2, true) => folds_in_avx512::<NG, R, WORDS, 2, 2, true>,
+            (FoldKind::Words, 2, 2, false) => folds_in_avx512::<NG, R, WORDS, 2, 2, false>,
+            (FoldKind::Doubles, 1, 4, false) => folds_in_avx512::<NG, R, DOUBLES, 1, 4, false>,
+            (FoldKind::Doubles, 1, 8, true) => folds_in_avx512::<NG, R, DOUBLES, 1, 8, true>,
+            (FoldKind::Doubles, 1, 8, false) => folds_in_avx512::<NG, R, DOUBLES, 1, 8, false>,
+            (FoldKind::Doubles, 2, 8, true) => folds_in_avx512::<NG, R, DOUBLES, 2, 8, true>,
             _ => return nodes_in_avx512::<NG, R>(task, u64::MAX),
         };
-        let left = fold(task, folds, specials);
+        let left = fold(task, folds, largest);
         if left != 0 {
             nodes_in_avx512::<NG, R>(task, left);
         }
@@ -333,21 +337,25 @@ unsafe fn in_avx512<const NG: usize, const R: usize>(task: &Grids<'_>, folds: Op
 /// # Safety
 /// The processor has these instructions, and the task's pointers are valid.
 #[cfg(target_arch = "x86_64")]
-unsafe fn in_avx2(task: &Grids<'_>, folds: Option<&(&Folds, Specials<'_>)>) {
+unsafe fn in_avx2(task: &Grids<'_>, folds: Option<&(&Folds, Largest<'_>)>) {
     // SAFETY: upheld by the caller.
     unsafe {
-        let Some((folds, specials)) = folds else { return nodes_in_avx2(task, u64::MAX) };
-        let fold = match (folds.sums, folds.products, task.context.plain_products) {
-            (0, 2, true) => folds_in_avx2::<0, 2, true>,
-            (0, 2, false) => folds_in_avx2::<0, 2, false>,
-            (1, 2, true) => folds_in_avx2::<1, 2, true>,
-            (1, 2, false) => folds_in_avx2::<1, 2, false>,
-            (1, 4, true) => folds_in_avx2::<1, 4, true>,
-            (2, 2, true) => folds_in_avx2::<2, 2, true>,
-            (2, 2, false) => folds_in_avx2::<2, 2, false>,
+        let Some((folds, largest)) = folds else { return nodes_in_avx2(task, u64::MAX) };
+        let fold = match (folds.kind, folds.sums, folds.products, task.context.plain_products) {
+            (FoldKind::Direct, 0, 2, true) => folds_in_avx2::<DIRECT, 0, 2, true>,
+            (FoldKind::Direct, 0, 2, false) => folds_in_avx2::<DIRECT, 0, 2, false>,
+            (FoldKind::Words, 1, 2, true) => folds_in_avx2::<WORDS, 1, 2, true>,
+            (FoldKind::Words, 1, 2, false) => folds_in_avx2::<WORDS, 1, 2, false>,
+            (FoldKind::Words, 1, 4, true) => folds_in_avx2::<WORDS, 1, 4, true>,
+            (FoldKind::Words, 2, 2, true) => folds_in_avx2::<WORDS, 2, 2, true>,
+            (FoldKind::Words, 2, 2, false) => folds_in_avx2::<WORDS, 2, 2, false>,
+            (FoldKind::Doubles, 1, 4, false) => folds_in_avx2::<DOUBLES, 1, 4, false>,
+            (FoldKind::Doubles, 1, 8, true) => folds_in_avx2::<DOUBLES, 1, 8, true>,
+            (FoldKind::Doubles, 1, 8, false) => folds_in_avx2::<DOUBLES, 1, 8, false>,
+            (FoldKind::Doubles, 2, 8, true) => folds_in_avx2::<DOUBLES, 2, 8, true>,
             _ => return nodes_in_avx2(task, u64::MAX),
         };
-        let left = fold(task, folds, specials);
+        let left = fold(task, folds, largest);
         if left != 0 {
             nodes_in_avx2(task, left);
         }
@@ -376,24 +384,31 @@ unsafe fn nodes_in_avx2(task: &Grids<'_>, blocks: u64) {
 /// The processor has these instructions, and the task's pointers are valid, also for the k of all terms.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
-unsafe fn folds_in_avx512<const NG: usize, const R: usize, const S: usize, const P: usize, const PLAIN: bool>(
+unsafe fn folds_in_avx512<
+    const NG: usize,
+    const R: usize,
+    const KIND: u8,
+    const S: usize,
+    const P: usize,
+    const PLAIN: bool,
+>(
     task: &Grids<'_>,
     folds: &Folds,
-    specials: &Specials<'_>,
+    largest: &Largest<'_>,
 ) -> u64 {
     // SAFETY: as above.
-    unsafe { task.fold::<Avx512, NG, R, S, P, PLAIN>(folds, specials) }
+    unsafe { task.fold::<Avx512, NG, R, KIND, S, P, PLAIN>(folds, largest) }
 }
 
 /// # Safety
 /// The processor has these instructions, and the task's pointers are valid, also for the k of all terms.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
-unsafe fn folds_in_avx2<const S: usize, const P: usize, const PLAIN: bool>(
+unsafe fn folds_in_avx2<const KIND: u8, const S: usize, const P: usize, const PLAIN: bool>(
     task: &Grids<'_>,
     folds: &Folds,
-    specials: &Specials<'_>,
+    largest: &Largest<'_>,
 ) -> u64 {
     // SAFETY: as above.
-    unsafe { task.fold::<Avx2, 2, 1, S, P, PLAIN>(folds, specials) }
+    unsafe { task.fold::<Avx2, 2, 1, KIND, S, P, PLAIN>(folds, largest) }
 }
