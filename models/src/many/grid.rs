@@ -7,6 +7,8 @@ use crate::{Vectorised, vectorised};
 /// The number of values that are rounded at a time: the fast result is used for all of them if all are in range.
 const BLOCK: usize = 64;
 
+const SIGN: u64 = 1 << 63;
+
 /// A format's finite values as multiples of a power of two in each binade.
 #[derive(Clone, Copy, Debug)]
 pub struct Grid {
@@ -24,13 +26,16 @@ pub struct Grid {
     /// The range.
     least: f64,
     largest: f64,
+    /// The bits of the largest magnitude whose result is in range, before it is multiplied by the factor, or of a
+    /// smaller one.
+    largest_magnitude: u64,
     is_integer: bool,
     /// Whether the format lacks −0.
     has_one_zero: bool,
     fraction_bits: u32,
     unread_bits: u32,
     sign_bit: u32,
-    /// The offset to subtract from the bits of a normal or a subnormal value.
+    /// The offset to subtract from an exponent beside the units within its binade.
     bias: u64,
     mask: u64,
 }
@@ -53,6 +58,8 @@ impl Grid {
         }
         let (up, down) = (power_of_two(lift), power_of_two(-lift));
         let (least, largest) = (format.to_f64(format.largest(true)), format.to_f64(format.largest(false)));
+        let magnitude = largest.min(-least).max(0.0) * down;
+        let is_exact = magnitude.is_normal() && magnitude * up <= largest;
         let plain = Self {
             rounding,
             up,
@@ -62,6 +69,7 @@ impl Grid {
             to_unit: 1.0,
             least,
             largest,
+            largest_magnitude: if is_exact { magnitude.to_bits() } else { 0 },
             is_integer: true,
             has_one_zero: false,
             fraction_bits: 0,
@@ -86,7 +94,7 @@ impl Grid {
             fraction_bits: float.fraction_bits,
             unread_bits: float.unread_bits,
             sign_bit: float.exponent_bits + float.fraction_bits,
-            bias: u64::from((1023 - float.bias).cast_unsigned()) << float.fraction_bits,
+            bias: u64::from((1023 - float.bias + 1).cast_unsigned()) << float.fraction_bits,
             ..plain
         })
     }
@@ -104,17 +112,30 @@ impl Grid {
         }
     }
 
+    /// Whether all values lie within the range, and so do their results.
+    #[inline(always)]
+    fn holds<const INTEGER: bool>(&self, values: &[f64; BLOCK]) -> bool {
+        if INTEGER {
+            // Ranges of integers are not symmetric.
+            return values.iter().all(|value| (self.least..=self.largest).contains(&(value * self.up)));
+        }
+        // The bits of magnitudes are in the order of their values, and those of a NaN above all others.
+        let magnitudes = values.iter().map(|value| value.to_bits() & !SIGN);
+        magnitudes.fold(0, u64::max) <= self.largest_magnitude
+    }
+
     /// The bits of the result, the remainder of the value, and whether the result is in range.
     #[inline(always)]
     fn one<const NEAREST: bool, const INTEGER: bool>(&self, value: f64) -> (u64, f64, bool) {
-        const SIGN: u64 = 1 << 63;
         const EXPONENT: u64 = 0x7ff << 52;
         let lifted = value * self.up;
         let bits = lifted.to_bits();
         let sign = bits & SIGN;
         let magnitude = f64::from_bits(bits & !SIGN);
         // The power of two at the start of the binade, or of the subnormals.
-        let binade = f64::from_bits(bits & EXPONENT).max(self.smallest_normal);
+        let binade = f64::from_bits(bits & EXPONENT);
+        // As one instruction: there is no NaN among values whose result counts.
+        let binade = if binade > self.smallest_normal { binade } else { self.smallest_normal };
         let binade = if INTEGER { 1.0 } else { binade };
         let sum = binade * self.to_sum;
         let mut rounded = (magnitude + sum) - sum;
@@ -134,13 +155,14 @@ impl Grid {
             // Below 2^51 the low bits of the sum are those of the number, in two's complement.
             (signed + 1.5 * self.to_sum).to_bits() & self.mask
         } else {
-            let is_subnormal = rounded < self.smallest_normal;
-            // A subnormal plus the smallest normal value has the subnormal's fraction.
-            let beside = if is_subnormal { rounded + self.smallest_normal } else { rounded };
-            let one = if is_subnormal { 1 << self.fraction_bits } else { 0 };
-            let field = (beside.to_bits() >> (52 - self.fraction_bits)).wrapping_sub(self.bias + one);
-            let has_sign = (sign != 0) & !(self.has_one_zero & (field == 0));
-            (field | u64::from(has_sign) << self.sign_bit) << self.unread_bits
+            // The sum counts the units within the binade, the implicit one among them; subnormals have none, and the
+            // exponent of the smallest normal values.
+            let units = (magnitude + sum).to_bits().wrapping_sub(sum.to_bits());
+            let units = if NEAREST { units } else { (rounded + sum).to_bits().wrapping_sub(sum.to_bits()) };
+            let field = units.wrapping_add((binade.to_bits() >> (52 - self.fraction_bits)).wrapping_sub(self.bias));
+            let has_sign = sign >> (63 - self.sign_bit);
+            let has_sign = if self.has_one_zero & (field == 0) { 0 } else { has_sign };
+            (field | has_sign) << self.unread_bits
         };
         (code, value - signed * self.down, (signed >= self.least) & (signed <= self.largest))
     }
@@ -163,24 +185,21 @@ impl<const NEAREST: bool, const INTEGER: bool> Vectorised for Round<'_, NEAREST,
         let size = bytes.len() / values.len().max(1);
         let mut inexact = 0;
         let mut codes = [0u64; BLOCK];
-        let mut left = [0f64; BLOCK];
         for (values, bytes) in values.chunks_mut(BLOCK).zip(bytes.chunks_mut(BLOCK * size)) {
-            let mut in_range = values.len() == BLOCK;
-            if let Ok(values) = <&mut [f64; BLOCK]>::try_from(&mut *values) {
-                for at in 0..BLOCK {
-                    let (code, rest, fits) = grid.one::<NEAREST, INTEGER>(values[at]);
-                    (codes[at], left[at]) = (code, rest);
-                    in_range &= fits;
+            match <&mut [f64; BLOCK]>::try_from(&mut *values) {
+                Ok(values) if grid.holds::<INTEGER>(values) => {
+                    for (value, code) in values.iter_mut().zip(&mut codes) {
+                        (*code, *value, _) = grid.one::<NEAREST, INTEGER>(*value);
+                        inexact += u64::from(*value != 0.0);
+                    }
+                }
+                _ => {
+                    for (value, code) in values.iter_mut().zip(&mut codes) {
+                        (*code, *value) = one_by_one::<NEAREST, INTEGER>(&grid, *value, other);
+                        inexact += u64::from(*value != 0.0);
+                    }
                 }
             }
-            if !in_range {
-                for (at, value) in values.iter().enumerate() {
-                    (codes[at], left[at]) = one_by_one::<NEAREST, INTEGER>(&grid, *value, other);
-                }
-            }
-            let left = &left[..values.len()];
-            values.copy_from_slice(left);
-            inexact += left.iter().map(|left| u64::from(*left != 0.0)).sum::<u64>();
             store(&codes[..values.len()], bytes, size);
         }
         usize::try_from(inexact).expect("no more than values")
@@ -282,5 +301,27 @@ mod tests {
         values[199] = f64::NEG_INFINITY;
         let (found, others) = rounded(&values, Format::F16, Rounding::NearestEven);
         assert_eq!((found, others), (wanted(&values, Format::F16, Rounding::NearestEven), 3));
+    }
+
+    #[test]
+    fn values_at_the_ends_of_the_range_are_rounded_as_one_by_one_and_lifted_ones_too() {
+        for format in Format::ALL {
+            for (rounding, lift) in [(Rounding::NearestEven, 0), (Rounding::NearestEven, 11), (Rounding::Up, 0)] {
+                let Some(grid) = Grid::of(format, rounding, lift) else { continue };
+                let ends = [grid.least, grid.largest];
+                let beside = ends.iter().flat_map(|end| [end.next_down(), *end, end.next_up(), end * 1.01, end * 1.5]);
+                for end in beside {
+                    // A block of values that are in range, but for one.
+                    let mut values = [0.0; BLOCK];
+                    values[BLOCK / 2] = end * grid.down;
+                    let lifted: Vec<f64> = values.iter().map(|value| value * grid.up).collect();
+                    let mut bytes = vec![0; BLOCK * format.storage_bytes()];
+                    let other = |value: f64| (round(value * grid.up, format, rounding), 0.0);
+                    grid.round(&mut values.clone(), &mut bytes, &other);
+                    let found = Elements::from_bytes(format, bytes).unwrap();
+                    assert_eq!(found.to_bits(), wanted(&lifted, format, rounding), "{end:e} in {format}, lift {lift}");
+                }
+            }
+        }
     }
 }
