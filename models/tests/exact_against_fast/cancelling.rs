@@ -3,11 +3,11 @@
 use mxprobe_api::{DotOperands, Elements, Format, GemmOperands, OperationId, Random};
 use mxprobe_models::{Evaluator, Model, Path, shipped};
 
-/// A unit that adds more terms than any shipped one.
+/// A unit that adds more terms, and more values beside products, than any shipped one.
 const LONG: &str = r#"
 schema = "mxprobe-model/1"
 name = "long-sums"
-title = "a unit that adds seven products and c exactly"
+title = "a unit that adds up to seven products and up to two values exactly"
 vendor = "nobody"
 fingerprint = "long-sums"
 
@@ -24,6 +24,12 @@ source = "here"
 [[unit]]
 tree = "fold(c, all/7, s(all, acc))"
 operations = ["dot.m4n4k7.f32.{f16.f16,bf16.bf16}.f32"]
+basis = "specified"
+source = "here"
+
+[[unit]]
+tree = "s(s(0..2), 2..4, c)"
+operations = ["dot.m4n4k4.f32.{f16.f16,bf16.bf16}.f32"]
 basis = "specified"
 source = "here"
 "#;
@@ -157,7 +163,7 @@ fn what_remains_of_a_cancelling_sum_is_rounded_once_on_every_path() {
         ("arm", "dot.m1n1k2.f32.bf16.bf16.f32.ebf", 2),
     ] {
         let model = shipped().iter().find(|model| model.name == name).expect("a shipped model");
-        check(model, id, k, 25);
+        check(model, id, k, 15);
     }
 }
 
@@ -165,7 +171,32 @@ fn what_remains_of_a_cancelling_sum_is_rounded_once_on_every_path() {
 fn what_remains_of_a_long_cancelling_sum_is_rounded_once_on_every_path() {
     let model = Model::parse("long-sums.toml", LONG, None).unwrap_or_else(|error| panic!("{error}"));
     for formats in ["f16.f16", "bf16.bf16"] {
-        check(&model, &format!("dot.m4n4k7.f32.{formats}.f32"), 7, 60);
+        check(&model, &format!("dot.m4n4k7.f32.{formats}.f32"), 7, 40);
+    }
+}
+
+#[test]
+fn two_values_that_products_cancel_are_rounded_once_on_every_path() {
+    let model = Model::parse("long-sums.toml", LONG, None).unwrap_or_else(|error| panic!("{error}"));
+    for formats in ["f16.f16", "bf16.bf16"] {
+        check(&model, &format!("dot.m4n4k4.f32.{formats}.f32"), 4, 20);
+    }
+}
+
+/// Computes a matrix of which every element is this dot of powers of two, given as exponents and signs of the factors.
+fn check_one(model: &Model, id: &str, factors: &[(i32, i32, bool)], of_c: u64, wanted: u64) {
+    let id: OperationId = id.parse().expect("an id");
+    let (m, n, k) = (2, 3, factors.len());
+    let power = |format: Format, x: i32| format.from_f64(f64::from(x).exp2());
+    let a: Vec<u64> = factors.iter().map(|(a, ..)| power(id.a, *a)).collect();
+    let b = factors.iter().map(|(_, b, negative)| power(id.b, *b) | u64::from(*negative) << 15);
+    let (a, b) = (Elements::from_bits(id.a, a.repeat(m)), b.flat_map(|bits| std::iter::repeat_n(bits, n)));
+    let (b, c) = (Elements::from_bits(id.b, b), Elements::from_bits(id.c, [of_c].repeat(m * n)));
+    let matrices = GemmOperands { m, n, k, a: &a, b: &b, c: &c, scale_a: None, scale_b: None };
+    for path in Path::available() {
+        let d = Evaluator::with_path(model, &id, path).expect("an operation").multiply(&matrices, 1);
+        let d: Vec<u64> = d.expect("fitting matrices").iter().collect();
+        assert_eq!(d, [wanted].repeat(m * n), "{path:?}, c {of_c:#x}");
     }
 }
 
@@ -173,21 +204,36 @@ fn what_remains_of_a_long_cancelling_sum_is_rounded_once_on_every_path() {
 #[test]
 fn a_third_f64_decides_between_two_f32() {
     let model = shipped().iter().find(|model| model.name == "mi100").expect("a shipped model");
-    let id: OperationId = "mfma.m32n32k8.f32.f16.f16.f32".parse().expect("an id");
-    let half = |x: i32| Format::F16.from_f64(f64::from(x).exp2());
-    let negative = half(15) | 0x8000;
-    let (m, n, k) = (2, 3, 4);
-    let a = Elements::from_bits(id.a, [half(15), half(-11), half(-23), half(15)].repeat(m));
-    let b = [half(15), half(-12), half(-24), negative];
-    let b = Elements::from_bits(id.b, b.into_iter().flat_map(|bits| std::iter::repeat_n(bits, n)));
+    let factors = [(15, 15, false), (-11, -12, false), (-23, -24, false), (15, 15, true)];
     // The last bit of an f32 at 2^−23 is 2^−46.
     for (of_c, wanted) in [(0, 0x3400_0000), (1, 0x3400_0001), (0x8000_0001, 0x3400_0000), (0x0d00_0000, 0x3400_0001)] {
-        let c = Elements::from_bits(id.c, [of_c].repeat(m * n));
-        let matrices = GemmOperands { m, n, k, a: &a, b: &b, c: &c, scale_a: None, scale_b: None };
-        for path in Path::available() {
-            let d = Evaluator::with_path(model, &id, path).expect("an operation").multiply(&matrices, 1);
-            let d: Vec<u64> = d.expect("fitting matrices").iter().collect();
-            assert_eq!(d, [wanted].repeat(m * n), "{path:?}, c {of_c:#x}");
-        }
+        check_one(model, "mfma.m32n32k8.f32.f16.f16.f32", &factors, of_c, wanted);
     }
+}
+
+/// 2^100 hides 2^40, which hides 2^−80. They cancel, and 1 + 2^−24 is rounded up because of the rest.
+#[test]
+fn a_third_f64_counts_beside_a_second_one_that_is_zero() {
+    let model = Model::parse("long-sums.toml", LONG, None).unwrap_or_else(|error| panic!("{error}"));
+    let large = [(50, 50, false), (20, 20, false), (-40, -40, false), (20, 20, true), (50, 50, true)];
+    let factors = [&large[..], &[(0, 0, false), (-12, -12, false)]].concat();
+    check_one(&model, "dot.m4n4k7.f32.bf16.bf16.f32", &factors, 0, 0x3f80_0001);
+}
+
+/// 2^180 hides 2^110, which hides 2^40, which hides 2^−40: only that remains.
+#[test]
+fn what_a_third_f64_hides_is_not_lost() {
+    let model = Model::parse("long-sums.toml", LONG, None).unwrap_or_else(|error| panic!("{error}"));
+    let up = [(90, 90, false), (55, 55, false), (20, 20, false), (-20, -20, false)];
+    let factors = [&up[..], &[(20, 20, true), (55, 55, true), (90, 90, true)]].concat();
+    check_one(&model, "dot.m4n4k7.f32.bf16.bf16.f32", &factors, 0, 0x2b80_0000);
+}
+
+/// 1 is in the third f64 when the larger numbers have cancelled, and 2^−40 is then added to the first.
+#[test]
+fn a_third_f64_that_is_the_largest_is_the_result() {
+    let model = Model::parse("long-sums.toml", LONG, None).unwrap_or_else(|error| panic!("{error}"));
+    let large = [(50, 50, false), (20, 20, false), (0, 0, false), (20, 20, true), (50, 50, true)];
+    let factors = [&large[..], &[(-20, -21, false), (-20, -21, false)]].concat();
+    check_one(&model, "dot.m4n4k7.f32.bf16.bf16.f32", &factors, 0, 0x3f80_0000);
 }
