@@ -148,6 +148,24 @@ fn products_that_are_added_before_c_are_found_although_one_grid_imitates_them() 
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// Each step rounds to f32 and then cuts to bf16, which hides the first but for a few dots; or the steps of a chain imitate
+/// each other if they are determined one by one.
+#[test]
+fn chains_of_steps_that_hide_what_they_do_are_found() {
+    let mut wrong = Vec::new();
+    for (model, operation) in [
+        ("rdna4", "wmma.m16n16k16.bf16.bf16.bf16.bf16.wave64"),
+        ("rdna4", "dot.m1n1k2.bf16.bf16.bf16.bf16"),
+        ("rdna3", "wmma.m16n16k16.bf16.bf16.bf16.bf16"),
+        ("arm", "bfmmla.m2n2k4.f32.bf16.bf16.f32"),
+    ] {
+        if let Err(what) = recover(&load(model).unwrap(), &operation.parse().unwrap()) {
+            wrong.push(what);
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
 #[test]
 #[ignore = "takes minutes: every shipped unit"]
 fn every_shipped_unit_is_recovered() {

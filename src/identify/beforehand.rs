@@ -1,82 +1,150 @@
-//! Trees whose products are joined before c, tried with few adders before any other tree. Two grid rules of one addition
-//! imitate such a group in nearly every dot, so a search that begins without it spends its budget on the imitation.
-//! What these trees cost is not counted: if none fits, the search goes on as if they had not been tried.
+//! Trees tried with few adders before any other: chains, and trees whose products are joined before c. Two grid rules of
+//! one addition imitate such a group in nearly every dot, so a search that begins without it spends its budget on the
+//! imitation; and the steps of a chain, determined one by one, imitate each other. What these trees cost is not counted: if
+//! none fits, the search goes on as if they had not been tried.
 
-use mxprobe_api::Error;
+use mxprobe_api::{Error, Format, Rounding};
+use mxprobe_models::{Adder, NanRules, Output};
 
 use super::{
-    candidates::scored::{self, Scored},
+    candidates::{
+        hypothesis::float,
+        nan,
+        scored::{self, Scored},
+    },
     fitting::{nodes, refine::refine, search},
     outcome::Outcome,
     run::{NEARLY, NEARLY_AT_FIRST, ONE_SHAPE, Search},
     tree::{
         expression::Expression,
         groups,
+        skeleton::Skeleton,
+        steps,
         symmetric::{self, Apart},
     },
 };
 
+/// Per cent of the dots that a chain must explain for its values to be changed before other trees are tried.
+const NEARLY_ALL: usize = 99;
+
+/// The format whose bits are the upper half of those of f32.
+const UPPER_HALF: Format = Format::BF16;
+
 impl Search<'_, '_> {
-    /// Tries a tree with an addition around the products that are joined before c meets them, then with the groups that
-    /// exchanges of products show in the dots left, and then with the sums of those joined before c. All additions on one
-    /// level share an adder.
+    /// Tries trees with few adders. Returns the outcome if one explains every dot.
     ///
     /// # Errors
     /// Returns the error of the device if it fails.
-    pub(super) fn joined_beforehand(
+    pub(super) fn beforehand(
         &mut self,
         shape: &Expression,
         of: &[usize],
         tried: &mut Vec<Scored>,
     ) -> Result<Option<Outcome>, Error> {
         // Scales have readings with groups of their own.
-        let joined = groups::joined(shape, of).into_iter().next();
-        let Some(joined) = joined.filter(|_| self.subject().id().block_scale().is_none()) else { return Ok(None) };
-        let spent = self.experiments.spent;
-        let mut candidates: Vec<Scored> = self.with_few_adders_told(&joined).into_iter().collect();
-        let mut groups = Vec::new();
-        if let Some(best) = candidates.first().filter(|best| best.explained < self.experiments.dots.len()) {
-            groups = self.groups_in_dots_left(&joined, &best.hypothesis, 0)?;
+        if self.subject().id().block_scale().is_some() {
+            return Ok(None);
         }
-        candidates.extend(groups.iter().filter_map(|tree| self.with_few_adders_told(tree)));
-        let mut found = self.refined_beforehand(candidates)?;
+        let spent = self.experiments.spent;
+        // A chain comes first, with one adder for all steps.
+        let chain = Some(shape).filter(|shape| steps::has_steps_alike(shape)).and_then(symmetric::tied_to_one);
+        let chains = chain.map_or(Vec::new(), |chain| self.told(&chain));
+        // If it leaves more than a few dots, it may imitate products that are joined before c, so those come before its
+        // values are changed.
+        let all = self.experiments.dots.len();
+        let is_likely = chains.first().is_some_and(|first| first.explained * 100 >= all * NEARLY_ALL);
+        let (early, late) = if is_likely { (chains, Vec::new()) } else { (Vec::new(), chains) };
+        let mut found = self.refined_beforehand(early)?;
+        if let Some(joined) = groups::joined(shape, of).first().filter(|_| found.is_none()) {
+            found = self.joined_beforehand(joined)?;
+        }
         if found.is_none() {
-            let joined = groups.iter().map(|tree| tree.gathered(&|_| true, 0, usize::MAX));
-            let candidates: Vec<Scored> = joined.filter_map(|tree| self.with_few_adders_told(&tree)).collect();
-            found = self.refined_beforehand(candidates)?;
+            found = self.refined_beforehand(late)?;
         }
         self.experiments.spent = spent;
         self.settle(found, tried)
     }
 
-    /// Determines the adders of a tree, one for each level, if they explain most of the dots.
-    fn with_few_adders_told(&mut self, tree: &Expression) -> Option<Scored> {
+    /// Tries a tree with an addition around the products that are joined before c meets them, then with the groups that
+    /// exchanges of products show in the dots left, and then with the sums of those joined before c. All additions on one
+    /// level share an adder.
+    fn joined_beforehand(&mut self, joined: &Expression) -> Result<Option<Scored>, Error> {
+        let tied = |tree: &Expression| symmetric::tied(tree, Apart::Neither);
+        let mut candidates = self.told(&tied(joined));
+        let mut groups = Vec::new();
+        if let Some(best) = candidates.first().filter(|best| best.explained < self.experiments.dots.len()) {
+            groups = self.groups_in_dots_left(joined, &best.hypothesis, 0)?;
+        }
+        for tree in &groups {
+            candidates.extend(self.told(&tied(tree)));
+        }
+        let found = self.refined_beforehand(candidates)?;
+        if found.is_some() {
+            return Ok(found);
+        }
+        let joined: Vec<Expression> = groups.iter().map(|tree| tree.gathered(&|_| true, 0, usize::MAX)).collect();
+        let candidates = joined.iter().flat_map(|tree| self.told(&tied(tree))).collect();
+        self.refined_beforehand(candidates)
+    }
+
+    /// Determines the adders of a tree, if they explain most of the dots. If results look cut to the upper half of f32, or if
+    /// they may be and no adder gives them, the same is tried with results that are rounded to f32 and then cut, which cut
+    /// results hide but for a few dots.
+    fn told(&mut self, skeleton: &Skeleton) -> Vec<Scored> {
+        let mut found: Vec<Scored> = self.told_below(skeleton.expression.clone(), None).into_iter().collect();
+        let is_whole = found.first().is_some_and(|first| first.explained == self.experiments.dots.len());
+        let cut = float(UPPER_HALF, UPPER_HALF.fraction_bits(), Rounding::TowardZero);
+        let is_cut = |adder: &Adder| matches!(adder.output, Output::Float { rounding: Rounding::TowardZero, .. });
+        let looks_cut = found.first().is_none_or(|first| is_cut(&first.hypothesis.adders[0]));
+        if self.subject().id().d == UPPER_HALF && looks_cut && !is_whole {
+            let nan = NanRules { invalid: nan::seen(&self.experiments, UPPER_HALF).invalid, ..NanRules::default() };
+            let tree = steps::rounded_twice(&skeleton.expression);
+            found.extend(self.told_below(tree, Some(Adder::exact("sum", cut, nan))));
+        }
+        found.sort_by_key(|scored| std::cmp::Reverse(scored.explained));
+        found
+    }
+
+    /// Determines the adders of a tree, all but the `last` if that is known, if they explain most of the dots.
+    fn told_below(&mut self, tree: Expression, last: Option<Adder>) -> Option<Scored> {
         self.readings += 1;
         let all = self.experiments.dots.len();
         let bits = search::fraction_bits(&self.experiments);
-        let tied = symmetric::tied(tree, Apart::Neither);
-        let text = tied.text(self.subject().k());
         let stage = self.experiments.at_most(ONE_SHAPE);
-        let hypothesis = nodes::by_adders(&mut self.experiments, tied.expression, bits).hypothesis;
+        let count = tree.adders_downward().len();
+        let told = nodes::by_adders(&mut self.experiments, tree, bits, last);
         self.experiments.back_to(stage);
-        let hypothesis = hypothesis?;
+        let Some(hypothesis) = told.hypothesis else {
+            let (known, right) = told.progress;
+            (self.progress)(&format!("{known} of {count} adders determined, {right} % of the dots about the next"));
+            return None;
+        };
         let explained = all - scored::unexplained(&mut self.experiments, &hypothesis).len();
-        (self.progress)(&format!("{text}: explains {explained} of {all} dots with an adder for each level"));
+        let text = hypothesis.skeleton.text(self.subject().k());
+        (self.progress)(&format!("{text}: explains {explained} of {all} dots with few adders"));
         (explained * 100 >= all * NEARLY_AT_FIRST).then_some(Scored { hypothesis, explained })
     }
 
-    /// Changes values of the candidate that explains the most dots, if these are nearly all. Returns it if it then explains
-    /// all of them, but for the bits of NaN.
+    /// Changes values of the candidate that explains the most dots, if these are nearly all, and of the best of those whose
+    /// results are rounded twice. Returns the first that then explains all of them, but for the bits of NaN.
     fn refined_beforehand(&mut self, mut candidates: Vec<Scored>) -> Result<Option<Scored>, Error> {
         let all = self.experiments.dots.len();
         candidates.retain(|scored| scored.explained * 100 >= all * NEARLY);
         candidates.sort_by_key(|scored| std::cmp::Reverse(scored.explained));
-        candidates.truncate(1);
-        let stage = self.experiments.at_most(ONE_SHAPE);
-        let found = refine(&mut self.experiments, candidates, 1, 0);
-        self.experiments.back_to(stage);
-        let Some(found) = found else { return Ok(None) };
-        let wrong = scored::unexplained(&mut self.experiments, &found.hypothesis);
-        Ok((wrong.is_empty() || self.only_nan(&found, &wrong)?).then_some(found))
+        let twice = |scored: &Scored| steps::is_rounded_twice(&scored.hypothesis.skeleton.expression);
+        let best = candidates.first().map(twice);
+        let other = candidates.iter().position(|scored| Some(twice(scored)) != best);
+        for at in std::iter::once(0).chain(other) {
+            let Some(candidate) = candidates.get(at).cloned() else { break };
+            let stage = self.experiments.at_most(ONE_SHAPE);
+            let found = refine(&mut self.experiments, vec![candidate], 1, 0);
+            self.experiments.back_to(stage);
+            let Some(found) = found else { continue };
+            let wrong = scored::unexplained(&mut self.experiments, &found.hypothesis);
+            if wrong.is_empty() || self.only_nan(&found, &wrong)? {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
     }
 }

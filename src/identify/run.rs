@@ -180,7 +180,7 @@ impl Search<'_, '_> {
         // The first shape is the tree as observed. If the order does not show, the others are guesses.
         let (observed, guesses) = shapes.split_at(shapes.len().min(1));
         if let Some(shape) = observed.first()
-            && let Some(outcome) = self.joined_beforehand(shape, &of, &mut tried)?
+            && let Some(outcome) = self.beforehand(shape, &of, &mut tried)?
         {
             return Ok(self.finished(outcome));
         }

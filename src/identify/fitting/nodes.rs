@@ -45,15 +45,21 @@ pub(in crate::identify) struct Told {
 /// Determines the adders of a tree from dots about single additions, as far as they explain those dots. `bits` are the
 /// fraction bits of d that are ever set.
 pub(in crate::identify) fn by_nodes(experiments: &mut Experiments<'_, '_>, tree: &Expression, bits: u32) -> Told {
-    by_adders(experiments, tree.untied(), bits)
+    by_adders(experiments, tree.untied(), bits, None)
 }
 
 /// Determines the adders of a tree as [`by_nodes`] does, but each from the dots about all its additions. The adders are
-/// numbered from d downward.
-pub(in crate::identify) fn by_adders(experiments: &mut Experiments<'_, '_>, tree: Expression, bits: u32) -> Told {
+/// numbered from d downward. The one that gives d may be known (`last`).
+pub(in crate::identify) fn by_adders(
+    experiments: &mut Experiments<'_, '_>,
+    tree: Expression,
+    bits: u32,
+    last: Option<Adder>,
+) -> Told {
     let count = tree.arguments_by_adder().len();
+    let known = usize::from(last.is_some());
     let mut told = Told { hypothesis: None, progress: (0, 0) };
-    if count == 0 || count > NODES {
+    if count <= known || count > NODES {
         return told;
     }
     let id = experiments.subject.id();
@@ -72,22 +78,23 @@ pub(in crate::identify) fn by_adders(experiments: &mut Experiments<'_, '_>, tree
         experiments.dots.iter().map(|dot| tree.touched(dot, &|leaf| long(dot, leaf), false)).collect()
     };
     let moderate: Arc<[bool]> = experiments.dots.iter().map(|dot| is_moderate(id, dot)).collect();
-    let mut given = Given { unary, count, busy, touched, changed, moderate, plain: rounding.clone(), bits, tree };
-    if count == 1 {
-        given.told(experiments, Start { neutral: None, sure: false, exactly: false }, &mut told);
+    let mut given = Given { unary, count, last, busy, touched, changed, moderate, plain: rounding.clone(), bits, tree };
+    if count == known + 1 {
+        given.told(experiments, Start { neutral: None, sure: false, exactly: false }, None, &mut told);
         return told;
     }
     // An addition that is not known yet acts like the one that gives d, or only rounds, or passes its sum on unrounded.
-    // First comes the choice that explains every dot about the addition that gives d, then the others by how many they
-    // explain.
+    // First comes the choice that explains every dot about the first addition that is determined, then the others by how
+    // many they explain. A known adder that gives d is not like any other.
     let start = |neutral: Option<Adder>, sure: bool| Start { neutral, sure, exactly: true };
-    let mut later: Vec<(usize, Option<Adder>)> = Vec::new();
-    for start in [start(None, false), start(None, true), start(Some(rounding), true), start(Some(wide), true)] {
+    let mut later: Vec<(Option<Adder>, Begun)> = Vec::new();
+    let starts = [start(None, false), start(None, true), start(Some(rounding), true), start(Some(wide), true)];
+    for start in starts.into_iter().skip(2 * known) {
         let (neutral, sure) = (start.neutral.clone(), start.sure);
-        match given.told(experiments, start, &mut told) {
+        match given.told(experiments, start, None, &mut told) {
             Ended::Whole => return told,
-            Ended::Inexact(right) if sure && right < FAR => break,
-            Ended::Inexact(right) if sure => later.push((right, neutral)),
+            Ended::Inexact(begun) if sure && begun.nearest < FAR => break,
+            Ended::Inexact(begun) if sure => later.push((neutral, *begun)),
             Ended::Inexact(_) | Ended::Partly => {}
         }
     }
@@ -97,12 +104,13 @@ pub(in crate::identify) fn by_adders(experiments: &mut Experiments<'_, '_>, tree
         let changes = |dot: &Dot, leaf| is_long(id, dot, leaf) || is_negative(id, dot, leaf);
         let touched = experiments.dots.iter().map(|dot| given.tree.touched(dot, &|leaf| changes(dot, leaf), true));
         given.touched = touched.collect();
-        given.told(experiments, start(Some(given.plain.clone()), true), &mut told);
+        given.told(experiments, start(Some(given.plain.clone()), true), None, &mut told);
         return told;
     }
-    later.sort_by_key(|(right, _)| std::cmp::Reverse(*right));
-    for (_, neutral) in later {
-        if matches!(given.told(experiments, Start { neutral, sure: true, exactly: false }, &mut told), Ended::Whole) {
+    later.sort_by_key(|(_, begun)| std::cmp::Reverse(begun.nearest));
+    for (neutral, begun) in later {
+        let start = Start { neutral, sure: true, exactly: false };
+        if matches!(given.told(experiments, start, Some(begun), &mut told), Ended::Whole) {
             break;
         }
     }
@@ -125,15 +133,30 @@ enum Ended {
     Whole,
     /// Some were not.
     Partly,
-    /// Only this many per cent of the dots about the addition that gives d were explained, and the search stopped
-    /// there.
-    Inexact(usize),
+    /// Not every dot about the first addition that was determined was explained, and the search stopped there.
+    Inexact(Box<Begun>),
+}
+
+/// What is known after the first addition has been determined, so that it need not be determined again.
+struct Begun {
+    /// Per cent of the dots about it that are explained.
+    nearest: usize,
+    /// Whether that is enough for the additions below it to be determined.
+    good: bool,
+    of: Vec<Option<usize>>,
+    adders: Vec<Adder>,
+    roles: Vec<Role>,
+    told: Vec<Vec<usize>>,
+    about: Vec<Vec<usize>>,
+    flush: Flush,
 }
 
 /// The input for determining the additions of a tree.
 struct Given {
     tree: Expression,
     count: usize,
+    /// The adder that gives d, if it is known.
+    last: Option<Adder>,
     unary: Vec<usize>,
     /// For each dot a bit mask of the additions that join terms (`busy`), and a mask that also has the additions
     /// through which a single term passes that they may change (`touched`).
@@ -148,15 +171,22 @@ struct Given {
 }
 
 impl Given {
-    /// Determines the additions from d downward, as far as dots explain them. Stops after the addition that gives d if
-    /// `start.exactly` is set and some of its dots remain unexplained.
-    fn told(&self, experiments: &mut Experiments<'_, '_>, start: Start, told: &mut Told) -> Ended {
+    /// Determines the additions from d downward, as far as dots explain them, and goes on from what was begun with the same
+    /// neutral adder. Stops after the first addition if `start.exactly` is set and some of its dots remain unexplained.
+    fn told(
+        &self,
+        experiments: &mut Experiments<'_, '_>,
+        start: Start,
+        begun: Option<Begun>,
+        told: &mut Told,
+    ) -> Ended {
+        let first = usize::from(self.last.is_some());
         let mut fit = Fit {
             experiments,
             tree: self.tree.clone(),
-            of: vec![None; self.count],
-            adders: Vec::new(),
-            roles: Vec::new(),
+            of: (0..self.count).map(|node| Some(0).filter(|_| node < first)).collect(),
+            adders: self.last.iter().cloned().collect(),
+            roles: vec![Role::Root; first],
             neutral: start.neutral,
             plain: self.plain.clone(),
             told: vec![Vec::new(); self.count],
@@ -166,9 +196,21 @@ impl Given {
             flush: Flush::default(),
             nearest: 100,
         };
-        let mut known = 0u128;
-        for node in 0..self.count {
+        let mut good_before = None;
+        if let Some(Begun { nearest, good, of, adders, roles, told, about, flush }) = begun {
+            good_before = Some(good);
+            fit = Fit { nearest, of, adders, roles, told, about, flush, ..fit };
+        }
+        let mut known = (1u128 << first) - 1;
+        for node in first..self.count {
             known |= 1 << node;
+            if let Some(good) = good_before.take() {
+                if good {
+                    continue;
+                }
+                told.progress = told.progress.max((node, fit.nearest));
+                return Ended::Partly;
+            }
             let about = |masks: &[u128]| -> Vec<usize> {
                 (0..masks.len()).filter(|at| masks[*at] & !known == 0 && masks[*at] >> node & 1 == 1).collect()
             };
@@ -183,9 +225,10 @@ impl Given {
                 _ => Role::Inner,
             };
             let good = fit.node(node, role, &which);
-            if node == 0 && start.exactly && fit.nearest < 100 {
-                told.progress = told.progress.max((0, fit.nearest));
-                return Ended::Inexact(fit.nearest);
+            if node == first && start.exactly && fit.nearest < 100 {
+                told.progress = told.progress.max((node, fit.nearest));
+                let Fit { nearest, of, adders, roles, told, about, flush, .. } = fit;
+                return Ended::Inexact(Box::new(Begun { nearest, good, of, adders, roles, told, about, flush }));
             }
             if !good || fit.experiments.is_late() {
                 told.progress = told.progress.max((node, fit.nearest));

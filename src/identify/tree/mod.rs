@@ -11,5 +11,6 @@ pub(in crate::identify) mod live;
 mod made_up;
 pub(in crate::identify) mod shapes;
 pub(in crate::identify) mod skeleton;
+pub(in crate::identify) mod steps;
 pub(in crate::identify) mod symmetric;
 pub(in crate::identify) mod written;
