@@ -83,7 +83,7 @@ fn terms(count: usize, range: &Range, random: &mut Random) -> Vec<Term> {
     let leading = power(random, (low + 26, high - 10));
     let half = Term { exponent: leading.exponent - 24, ..power(random, (0, 0)) };
     let mut terms = vec![leading, half];
-    if random.bits() % 8 != 0 {
+    if !random.bits().is_multiple_of(8) {
         terms.push(power(random, (low, half.exponent - 1)));
     }
     while terms.len() + 1 < count {
@@ -109,8 +109,8 @@ fn dots(id: &OperationId, k: usize, count: usize, random: &mut Random) -> [Eleme
         }
         // One time in three, c is below everything, or −0 or +0.
         let mut of_c = id.c.from_f64(terms[k].value());
-        if random.bits() % 3 == 0 {
-            of_c = random.bits() & 0x8000_0000 | random.bits() % 3;
+        if random.bits().is_multiple_of(3) {
+            of_c = (random.bits() & 0x8000_0000) | (random.bits() % 3);
         }
         c.push(of_c);
         for term in &terms[..k] {
