@@ -11,6 +11,8 @@ use super::{avx2::Avx2, avx512::Avx512, lanes::operations};
 pub(super) trait Halves: Lanes {
     /// A vector of half as many f64.
     type D: Copy;
+    /// Whether sums in f64 can be rounded up and down at no cost; otherwise `add_up` and `add_down` round to nearest.
+    const DIRECTED: bool;
 
     /// The bits 23 and up of a word that is not negative.
     unsafe fn field(x: Self::I) -> Self::I;
@@ -40,6 +42,8 @@ pub(super) trait Halves: Lanes {
     unsafe fn mul_d(x: Self::D, y: Self::D) -> Self::D;
     unsafe fn add_d(x: Self::D, y: Self::D) -> Self::D;
     unsafe fn sub_d(x: Self::D, y: Self::D) -> Self::D;
+    unsafe fn add_up(x: Self::D, y: Self::D) -> Self::D;
+    unsafe fn add_down(x: Self::D, y: Self::D) -> Self::D;
     /// The bitwise or.
     unsafe fn or_d(x: Self::D, y: Self::D) -> Self::D;
     /// All bits set where x is not 0, else no bits.
@@ -69,6 +73,7 @@ pub(super) trait Halves: Lanes {
 #[allow(clippy::undocumented_unsafe_blocks)]
 impl Halves for Avx512 {
     type D = __m512d;
+    const DIRECTED: bool = true;
 
     operations! {
         field(x: Self::I) -> Self::I { _mm512_srli_epi32::<23>(x) }
@@ -97,6 +102,12 @@ impl Halves for Avx512 {
         mul_d(x: Self::D, y: Self::D) -> Self::D { _mm512_mul_pd(x, y) }
         add_d(x: Self::D, y: Self::D) -> Self::D { _mm512_add_pd(x, y) }
         sub_d(x: Self::D, y: Self::D) -> Self::D { _mm512_sub_pd(x, y) }
+        add_up(x: Self::D, y: Self::D) -> Self::D {
+            _mm512_add_round_pd::<{ _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC }>(x, y)
+        }
+        add_down(x: Self::D, y: Self::D) -> Self::D {
+            _mm512_add_round_pd::<{ _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC }>(x, y)
+        }
         or_d(x: Self::D, y: Self::D) -> Self::D { _mm512_or_pd(x, y) }
         nonzero(x: Self::D) -> Self::D {
             _mm512_castsi512_pd(_mm512_movm_epi64(_mm512_cmp_pd_mask::<_CMP_NEQ_UQ>(x, _mm512_setzero_pd())))
@@ -142,6 +153,7 @@ impl Halves for Avx512 {
 #[allow(clippy::undocumented_unsafe_blocks)]
 impl Halves for Avx2 {
     type D = __m256d;
+    const DIRECTED: bool = false;
 
     operations! {
         field(x: Self::I) -> Self::I { _mm256_srli_epi32::<23>(x) }
@@ -173,6 +185,8 @@ impl Halves for Avx2 {
         mul_d(x: Self::D, y: Self::D) -> Self::D { _mm256_mul_pd(x, y) }
         add_d(x: Self::D, y: Self::D) -> Self::D { _mm256_add_pd(x, y) }
         sub_d(x: Self::D, y: Self::D) -> Self::D { _mm256_sub_pd(x, y) }
+        add_up(x: Self::D, y: Self::D) -> Self::D { _mm256_add_pd(x, y) }
+        add_down(x: Self::D, y: Self::D) -> Self::D { _mm256_add_pd(x, y) }
         or_d(x: Self::D, y: Self::D) -> Self::D { _mm256_or_pd(x, y) }
         nonzero(x: Self::D) -> Self::D { _mm256_cmp_pd::<_CMP_NEQ_UQ>(x, _mm256_setzero_pd()) }
         select_d(mask: Self::D, x: Self::D, y: Self::D) -> Self::D { _mm256_blendv_pd(y, x, mask) }

@@ -1,7 +1,7 @@
 //! Nodes without a grid: the exact sum of products and values, rounded once.
 //!
 //! Each addition in f64 gives a sum and its error, which is an f64 too (Knuth, The Art of Computer Programming 2,
-//! 4.2.2, theorem B). In most cases all errors are 0. Otherwise the errors are added the same way, and the errors of
+//! 4.2.2, theorem B). In most cases all errors are 0, which sums rounded up and down show sooner. Otherwise the errors are added the same way, and the errors of
 //! that once more: three f64 that together are the exact sum, unless the third additions have errors as well.
 //!
 //! **When they have none.** Each time, there is one error fewer than terms, so that three terms need three f64 (two
@@ -27,7 +27,10 @@ use super::{
     products::Products,
     settle::finish,
 };
-use crate::fast::{grids::GridNode, simd::halves::Halves};
+use crate::fast::{
+    grids::{GridNode, GridTerm},
+    simd::halves::Halves,
+};
 
 /// A sum and its error.
 #[inline(always)]
@@ -102,6 +105,32 @@ unsafe fn clear<V: Halves, const NG: usize>(lanes: [V::I; NG], values: &mut [V::
     }
 }
 
+/// The values of a node in a group of lanes, 0 in those of `special` if the node `has_met` any.
+struct Values<'a, V: Halves, const NG: usize> {
+    others: &'a [GridTerm],
+    terms: Terms<'a, V, NG>,
+    special: V::I,
+    has_met: bool,
+    g: usize,
+}
+
+impl<V: Halves, const NG: usize> Values<'_, V, NG> {
+    #[inline(always)]
+    unsafe fn get(&self, index: usize) -> V::F {
+        let value = self.terms.get(self.others[index]).value[self.g];
+        // SAFETY: upheld by the caller.
+        if self.has_met { unsafe { cleared::<V>(self.special, value) } } else { value }
+    }
+
+    /// The first value, to which others and the products are added; −0 if there is none: adding any number to −0 gives
+    /// that number, and a zero keeps its sign.
+    #[inline(always)]
+    unsafe fn first(&self) -> [V::D; 2] {
+        // SAFETY: upheld by the caller.
+        unsafe { if self.others.is_empty() { [V::splat_d(-0.0); 2] } else { V::widen(self.get(0)) } }
+    }
+}
+
 /// Rounds the sum and its errors to odd, in one half of the lanes. Sets all bits of the lanes that this does not decide.
 #[inline(always)]
 unsafe fn with_errors<V: Halves>(sum: V::D, errors: &[[V::D; 2]], half: usize) -> (V::D, V::D) {
@@ -162,30 +191,41 @@ impl Grids<'_> {
             }
             let mut lost = [V::splat_i(0); NG];
             for g in 0..NG {
-                let mut any = [zero; 2];
-                // Adding any number to −0 gives that number, and a zero keeps its sign.
-                let mut sum = [V::splat_d(-0.0); 2];
-                for (index, term) in node.others.iter().enumerate() {
-                    let mut value = terms.get(*term).value[g];
-                    if has_met {
-                        value = cleared::<V>(special[g], value);
+                let values = Values { others: &node.others, terms, special: special[g], has_met, g };
+                if V::DIRECTED {
+                    // If any addition were inexact, the sum rounded down would remain below the one rounded up.
+                    let mut up = values.first();
+                    let mut down = up;
+                    for index in 1..node.others.len() {
+                        let value = V::widen(values.get(index));
+                        for half in 0..2 {
+                            up[half] = V::add_up(up[half], value[half]);
+                            down[half] = V::add_down(down[half], value[half]);
+                        }
                     }
-                    if index == 0 {
-                        sum = V::widen(value);
-                    } else {
-                        products.errors[count + index - 1] = add::<V>(&mut sum, &mut any, V::widen(value));
+                    for slot in 0..count {
+                        let product = self.product(products, slot, g);
+                        for half in 0..2 {
+                            up[half] = V::add_up(up[half], product[half]);
+                            down[half] = V::add_down(down[half], product[half]);
+                        }
+                    }
+                    let differences = [V::sub_d(up[0], down[0]), V::sub_d(up[1], down[1])];
+                    if !V::any_nonzero(V::or_d(differences[0], differences[1])) {
+                        out.value[g] = V::narrow(up);
+                        continue;
                     }
                 }
+                let mut any = [zero; 2];
+                let mut sum = values.first();
+                for index in 1..node.others.len() {
+                    let value = V::widen(values.get(index));
+                    products.errors[count + index - 1] = add::<V>(&mut sum, &mut any, value);
+                }
                 let errors_of_all = count + node.others.len().saturating_sub(1);
-                let of_products = products.exponents.iter().zip(&products.values).zip(&mut products.errors);
-                for ((exponents, values), errors) in of_products.take(count) {
-                    let mut product = V::widen(values[g]);
-                    if !self.context.plain_products {
-                        let exponent = V::min(V::max(exponents[g], V::splat_i(-1000)), V::splat_i(1000));
-                        let power = V::wide_power(exponent);
-                        product = [V::mul_d(product[0], power[0]), V::mul_d(product[1], power[1])];
-                    }
-                    *errors = add::<V>(&mut sum, &mut any, product);
+                for slot in 0..count {
+                    let product = self.product(products, slot, g);
+                    products.errors[slot] = add::<V>(&mut sum, &mut any, product);
                 }
                 if V::any_nonzero(V::or_d(any[0], any[1])) {
                     let errors = &products.errors[..errors_of_all];
@@ -206,6 +246,26 @@ impl Grids<'_> {
             for g in 0..NG {
                 flags[g] = V::or(flags[g], lost[g]);
             }
+        }
+    }
+
+    /// A product in f64.
+    #[inline(always)]
+    unsafe fn product<V: Halves, const NG: usize>(
+        &self,
+        products: &Products<V, NG>,
+        slot: usize,
+        g: usize,
+    ) -> [V::D; 2] {
+        // SAFETY: upheld by the caller.
+        unsafe {
+            let product = V::widen(products.values[slot][g]);
+            if self.context.plain_products {
+                return product;
+            }
+            let exponent = V::min(V::max(products.exponents[slot][g], V::splat_i(-1000)), V::splat_i(1000));
+            let power = V::wide_power(exponent);
+            [V::mul_d(product[0], power[0]), V::mul_d(product[1], power[1])]
         }
     }
 }
