@@ -1,8 +1,9 @@
 //! Nodes without a grid: the exact sum of products and values, rounded once.
 //!
 //! Each addition in f64 gives a sum and its error, which is an f64 too (Knuth, The Art of Computer Programming 2,
-//! 4.2.2, theorem B). In most cases all errors are 0, which sums rounded up and down show sooner. Otherwise the errors are added the same way, and the errors of
-//! that once more: three f64 that together are the exact sum, unless the third additions have errors as well.
+//! 4.2.2, theorem B). In most cases all errors are 0, which sums rounded up and down show sooner. Otherwise the errors
+//! are added the same way, and the errors of that once more: three f64 that together are the exact sum, unless the third
+//! additions have errors as well.
 //!
 //! **When they have none.** Each time, there is one error fewer than terms, so that three terms need three f64 (two
 //! products of bf16 and c). The at most 32 products of f16 are multiples of 2^−48, and their sums are below 2^38. If c
