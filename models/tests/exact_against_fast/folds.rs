@@ -1,7 +1,7 @@
 //! Chains of small sums by the same rules: values of every class beside finite factors, and rules just inside and outside
 //! of those that the kernel of folds computes.
 
-use mxprobe_api::{OperationId, Random};
+use mxprobe_api::{Elements, Format, OperationId, Random};
 use mxprobe_models::{Evaluator, Model, Path};
 
 use super::{
@@ -37,6 +37,21 @@ fn check(model: &Model, id: &OperationId, random: &mut Random) -> usize {
             dots += m * n;
             for fast in &fast {
                 compare(&reference, fast, &case, 1, &format!("{}:{id} {inputs:?} {values:?}", model.name));
+            }
+        }
+    }
+    if id.a == Format::BF16 && id.b == Format::BF16 {
+        // Products about the smallest normal f32, so that the lowest units count.
+        for values in [Inputs::Zeros, Inputs::NearUnderflow, Inputs::Subnormal] {
+            let mut case = Case::draw(id, (5, 67, k), Inputs::Narrow, random);
+            let mut low = |from: &Elements| {
+                let bits = from.iter().map(|bits| bits & 0x807f | (61 + random.bits() % 5) << 7);
+                Elements::from_bits(Format::BF16, bits.collect::<Vec<_>>())
+            };
+            (case.a, case.b) = (low(&case.a), low(&case.b));
+            (0..case.m * case.n).for_each(|at| case.c.set(at, addend(id.c, values, random)));
+            for fast in &fast {
+                compare(&reference, fast, &case, 1, &format!("{}:{id} low {values:?}", model.name));
             }
         }
     }
@@ -84,6 +99,8 @@ fn complements_on_other_grids_give_the_bits_of_the_exact_evaluator() {
         (24, 25, ""),
         (24, 24, ""),
         (25, 24, ""),
+        (24, 24, ", exponent_floor = -126"),
+        (25, 24, ", exponent_floor = -126"),
         (20, 29, ""),
         (23, 26, ", exponent_floor = -20"),
         (23, 27, ", exponent_floor = -126"),

@@ -44,10 +44,9 @@ pub(crate) struct FoldRules {
     /// `2^ignored_above`.
     pub ignored_below: i32,
     pub ignored_above: i32,
-    /// In f64, the bits of sums that lie below the unit; those of them that are kept beside subnormal values alone; and
-    /// the bits that a normalised sum does not keep, as a mask of an f64.
+    /// In f64, the bits of sums that lie below the unit, and the bits that a normalised sum does not keep, as a mask of an
+    /// f64.
     pub low_bits: i32,
-    pub lowest_mask: i32,
     pub normalised: i64,
     /// The largest sum of exponents of two factors.
     pub largest: i32,
@@ -58,14 +57,12 @@ pub(crate) struct FoldRules {
     pub mask: i32,
 }
 
-/// The format of a fold's result, to nearest even; zeros are positive.
+/// The format of a fold's result, to nearest even; in i32, zeros are positive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FoldOutput {
     /// f32, whose subnormals become +0.
     Flushed,
     F32,
-    /// f32, whose negative results may become −0.
-    SignedF32,
     F16,
 }
 
@@ -231,7 +228,7 @@ impl FoldRules {
             let seen = match output {
                 FoldOutput::Flushed => -128,
                 FoldOutput::F16 => -26,
-                FoldOutput::F32 | FoldOutput::SignedF32 => return None,
+                FoldOutput::F32 => return None,
             };
             if least_unit.max(lowest) + growth > seen {
                 return None;
@@ -249,7 +246,6 @@ impl FoldRules {
             ignored_below: 0,
             ignored_above,
             low_bits: 0,
-            lowest_mask: 0,
             normalised: 0,
             largest: 1000,
             nan: None,
@@ -282,9 +278,12 @@ impl FoldRules {
         if !sums.iter().all(alike) || product_bits > sum_bits || product_bits != value_bits {
             return None;
         }
-        let lost = least_unit - (-126 - rule.fraction_bits);
         let kept = (0..=48).find(|bits| f64::from(-bits).exp2() <= last_place)?;
-        if !(1..=8).contains(&low_bits) || !(23..=27).contains(&value_bits) || lost > 1 || kept < 24 {
+        if !(1..=8).contains(&low_bits) || !(23..=27).contains(&value_bits) || kept < 24 {
+            return None;
+        }
+        // Below the normal numbers, where the last place that is kept stays the same, the kernel computes values alone.
+        if least_unit > -126 - kept {
             return None;
         }
         // Sums and the whole units of the value stay in words.
@@ -303,7 +302,6 @@ impl FoldRules {
             (_, None) if node.quiet_values => None,
             _ => return None,
         };
-        let mask = (1 << low_bits) - 1;
         Some(Self {
             product_bits,
             sum_bits,
@@ -312,11 +310,10 @@ impl FoldRules {
             ignored_below,
             ignored_above: i32::MIN / 2,
             low_bits,
-            lowest_mask: if lost == 1 { mask - 1 } else { mask },
             normalised: (1 << (52 - kept)) - 1,
             largest: if sums.iter().any(|sum| sum.product_overflow) { 126 } else { 1000 },
             nan,
-            output: FoldOutput::SignedF32,
+            output: FoldOutput::F32,
             mask: -1,
         })
     }

@@ -125,7 +125,7 @@ impl Grids<'_> {
                     }
                 }
             }
-            if matches!(folds.rules.output, FoldOutput::F32 | FoldOutput::SignedF32) && !PLAIN {
+            if folds.rules.output == FoldOutput::F32 && !PLAIN {
                 let mut nearest = groups[0].near;
                 for group in &groups[1..] {
                     nearest = V::min_unsigned(nearest, group.near);
@@ -300,7 +300,6 @@ impl Grids<'_> {
             let up = V::max(V::sub(zero, beyond), zero);
             let low = V::shift_down(V::shift_up(total, up), V::max(beyond, zero));
             let kept = V::splat_i((1 << rules.low_bits) - 1);
-            let kept = V::select(V::greater(V::splat_i(2), unit), V::splat_i(rules.lowest_mask), kept);
             let (whole, low) = (V::widen_int(whole), V::widen_int(V::and(low, kept)));
             let place = V::splat_d(f64::from(1 << rules.low_bits));
             let mut sum = whole;

@@ -158,7 +158,7 @@ impl<V: Halves> Group<V> {
                     self.near = V::min_unsigned(self.near, above);
                     V::select(V::sign(above), V::splat_i(0), bits)
                 }
-                FoldOutput::F32 | FoldOutput::SignedF32 => {
+                FoldOutput::F32 => {
                     let value = V::add_f(V::scaled(V::to_float(total), unit), V::splat_f(0.0));
                     V::xor(V::bits(value), sign)
                 }
@@ -173,7 +173,7 @@ impl<V: Halves> Group<V> {
         // SAFETY: upheld by the caller.
         unsafe {
             // With plain products, a sum with a product is 0 or 2^−60 at least, and that of a value alone is exact.
-            if !PLAIN && matches!(rules.output, FoldOutput::F32 | FoldOutput::SignedF32) {
+            if !PLAIN && rules.output == FoldOutput::F32 {
                 let magnitude = V::and(bits, V::splat_i(i32::MAX));
                 self.near = V::min_unsigned(self.near, V::sub(magnitude, V::splat_i(1)));
             }
