@@ -1,70 +1,13 @@
 //! Plans that add some products to a value again and again by the same rules, for which a kernel has no nodes to
 //! interpret.
 
-use super::{GridNode, GridOutput, GridTerm, GridWidth, MOST_PRODUCTS, Normalised};
+use super::{
+    FoldKind, FoldOutput, FoldRules, Folds, GridNode, GridOutput, GridTerm, GridWidth, MOST_PRODUCTS, Normalised,
+};
 use crate::{
     adder::{Below, NanCause},
-    fast::{simd::LEAST_UNIT_OF_VALUES, tree::Flush},
+    fast::tree::Flush,
 };
-
-/// A plan whose nodes are folds: in each, sums of products of its own if there are any, perhaps a sum of these, a node
-/// that adds sums, or the products themselves, to the value, and perhaps a cut of the result.
-#[derive(Clone, Debug)]
-pub(crate) struct Folds {
-    pub kind: FoldKind,
-    /// The number of sums in a fold, and of products in each of them; or of products, if there are no sums.
-    pub sums: usize,
-    pub products: usize,
-    /// The k of the products of all folds, in order.
-    pub terms: Vec<usize>,
-    pub rules: FoldRules,
-}
-
-/// How products and the value are added.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FoldKind {
-    /// All of them as complements, in i32.
-    Direct,
-    /// Sums and the value, rounded down, in i32.
-    Words,
-    /// One sum and the value, rounded down and normalised, in f64.
-    Doubles,
-}
-
-/// How all folds of a plan add. The unit of a fold is the largest of `2^(e − product_bits)` for the exponents e of its
-/// products, `2^(e − value_bits)` for that of the value, and `2^least_unit`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct FoldRules {
-    pub product_bits: i32,
-    /// The bits below the largest exponent in sums of products.
-    pub sum_bits: i32,
-    pub value_bits: i32,
-    pub least_unit: i32,
-    /// Values count as 0 whose exponents are below that of the unit by more than `ignored_below`, if the unit is above
-    /// `2^ignored_above`.
-    pub ignored_below: i32,
-    pub ignored_above: i32,
-    /// In f64, the bits of sums that lie below the unit, and the bits that a normalised sum does not keep, as a mask of an
-    /// f64.
-    pub low_bits: i32,
-    pub normalised: i64,
-    /// The largest sum of exponents of two factors.
-    pub largest: i32,
-    /// What a NaN value becomes; quiet, if it is `None`.
-    pub nan: Option<i32>,
-    pub output: FoldOutput,
-    /// The bits of an f32 that remain.
-    pub mask: i32,
-}
-
-/// The format of a fold's result, to nearest even; in i32, zeros are positive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FoldOutput {
-    /// f32, whose subnormals become +0.
-    Flushed,
-    F32,
-    F16,
-}
 
 /// A grid that covers exponents this low covers every exponent.
 const NO_FLOOR: i32 = -1000;
@@ -220,7 +163,7 @@ impl FoldRules {
         // Otherwise the sum of products on a lower grid is tiny: each is below 2^(exponent + 2).
         let growth = i32::try_from(count.cast_unsigned().next_power_of_two().ilog2()).ok()?;
         let is_tiny = output == FoldOutput::Flushed && is_direct && growth + 1 + product_bits + lowest <= -126;
-        if !(is_exact || is_tiny) || least_unit.max(lowest) < LEAST_UNIT_OF_VALUES {
+        if !(is_exact || is_tiny) {
             return None;
         }
         if is_direct {

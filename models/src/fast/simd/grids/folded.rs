@@ -9,7 +9,7 @@
 
 use super::{
     At, Grids, column_of,
-    group::{Group, Powers, Significand, Sums, flush, unit_of},
+    group::{DIRECT, Group, Largest, Powers, Significand, Sums, WORDS, flush, unit_of},
     row_of,
 };
 use crate::fast::{
@@ -17,17 +17,6 @@ use crate::fast::{
     simd::halves::Halves,
     tree::Flush,
 };
-
-/// The largest exponents of the operands: of each row, and of the panel.
-pub(super) struct Largest<'a> {
-    pub rows: &'a [i32],
-    pub panel: i32,
-}
-
-/// The kinds of folds, as constants.
-pub(super) const DIRECT: u8 = 0;
-pub(super) const WORDS: u8 = 1;
-pub(super) const DOUBLES: u8 = 2;
 
 impl Grids<'_> {
     /// Computes all rows; returns a bit for each block that is left, in the order in which [`Grids::run`] takes them.

@@ -8,6 +8,17 @@ use crate::fast::{
     tree::Flush,
 };
 
+/// The largest exponents of the operands: of each row, and of the panel.
+pub(super) struct Largest<'a> {
+    pub rows: &'a [i32],
+    pub panel: i32,
+}
+
+/// The kinds of folds, as constants.
+pub(super) const DIRECT: u8 = 0;
+pub(super) const WORDS: u8 = 1;
+pub(super) const DOUBLES: u8 = 2;
+
 /// The results so far of one group of lanes.
 #[derive(Clone, Copy)]
 pub(super) struct Group<V: Halves> {

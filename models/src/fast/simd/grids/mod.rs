@@ -31,7 +31,7 @@ use crate::fast::{
     path::{Path, fastest},
     tree::Flush,
 };
-use folded::{DIRECT, DOUBLES, Largest, WORDS};
+use group::{DIRECT, DOUBLES, Largest, WORDS};
 use outcome::{Outcome, Terms, read_value};
 use products::Products;
 
