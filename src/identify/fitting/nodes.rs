@@ -184,7 +184,7 @@ impl Given {
         let mut fit = Fit {
             experiments,
             tree: self.tree.clone(),
-            of: (0..self.count).map(|node| Some(0).filter(|_| node < first)).collect(),
+            of: (0..self.count).map(|node| (node < first).then_some(0)).collect(),
             adders: self.last.iter().cloned().collect(),
             roles: vec![Role::Root; first],
             neutral: start.neutral,
