@@ -4,23 +4,25 @@
 use std::{collections::HashSet, sync::Arc};
 
 use mxprobe_api::{Device, Error, Operation, OperationId};
-use mxprobe_models::{Evaluator, Model, Path, shipped};
+use mxprobe_models::{Evaluator, Flush, Model, Path, Sample, shipped};
 use mxprobe_sim::ModelDevice;
 
 use super::{
+    dots::experiments::sample_of,
     outcome::Arithmetic,
     verify::{Comparison, verify},
 };
 use crate::{
-    dots::{Draw, seed_of},
+    dots::{Dot, Draw, seed_of},
     findings::Finding,
-    nan_bits::NanBits,
+    nan_bits::{NanBits, OneNan},
     probes::probe,
     report::{FindingRecord, Outcome},
 };
 
-/// Dots on which a shipped model is compared with what was identified.
+/// Dots on which a shipped model is compared with what was identified, and how many of them are computed together.
 const COMPARED: usize = 20_000;
+const AT_ONCE: usize = 512;
 
 /// Returns the shipped models that have an operation of the same k and formats and give the same bits on every dot
 /// compared, each with the id of that operation.
@@ -44,17 +46,36 @@ pub fn equals(arithmetic: &Arithmetic, seed: u64, nan: NanBits) -> Result<Vec<St
             rivals.push(((&model.name, other), Evaluator::new(model, other)?));
         }
     }
-    for dot in Draw::new(id, seed_of(seed, 9)).take(COMPARED) {
-        let scales = dot.scale_slices();
-        let dot = mxprobe_models::Dot { a: &dot.a, b: &dot.b, c: dot.c, scales };
-        let d = own.dot(dot)?;
-        rivals.retain(|(_, rival)| rival.dot(dot).is_ok_and(|other| nan.alike(id.d, other, d)));
+    let mut draw = Draw::new(id, seed_of(seed, 9));
+    for first in (0..COMPARED).step_by(AT_ONCE) {
+        let dots: Vec<Dot> = draw.by_ref().take(AT_ONCE.min(COMPARED - first)).collect();
+        let mut samples: Vec<Sample> = Vec::new();
+        let d = results(id, &own, &dots, &mut samples);
+        rivals.retain(|(_, rival)| {
+            let others = results(id, rival, &dots, &mut samples);
+            others.iter().zip(&d).all(|(other, d)| nan.alike(id.d, *other, *d))
+        });
         if rivals.is_empty() {
             break;
         }
     }
     rivals.dedup_by_key(|((model, _), _)| *model);
     Ok(rivals.into_iter().map(|((model, other), _)| format!("{model} {other}")).collect())
+}
+
+/// Computes dots that are in the sample for the evaluator's flush rule, or are put into one.
+fn results(id: &OperationId, evaluator: &Evaluator, dots: &[Dot], samples: &mut Vec<Sample>) -> Vec<u64> {
+    let flush: Flush = evaluator.flush();
+    let at = samples.iter().position(|sample| sample.flush() == flush).unwrap_or_else(|| {
+        samples.push(sample_of(id, dots, flush));
+        samples.len() - 1
+    });
+    let mut found = Vec::with_capacity(dots.len());
+    evaluator.visit(&samples[at], 0..dots.len(), |_, d| {
+        found.push(d);
+        true
+    });
+    found
 }
 
 /// Returns whether two operations take the same dots.
@@ -65,16 +86,18 @@ fn alike(id: &OperationId, other: &OperationId) -> bool {
     of(id) == of(other) && id.has("satfinite") == other.has("satfinite")
 }
 
-/// Probes the device and the model, and returns the findings that differ, one line each. If any NaN counts as equal,
-/// the finding about NaN bits is left out.
+/// Probes the model of an operation, and returns the findings that differ from those of the device, one line each. If any
+/// NaN counts as equal, the finding about NaN bits is left out.
 #[must_use]
-pub fn disagreements(device: &dyn Device, operation: &Operation, model: &Model, nan: NanBits) -> Vec<String> {
-    let Some(modelled) = model.operations.get(&operation.id) else { return Vec::new() };
-    let of_device = probe(device, operation, None);
-    let of_model = probe(&ModelDevice::new(model.clone()), modelled, None);
+pub fn disagreements(id: &OperationId, of_device: &[Finding], model: &Model, nan: NanBits) -> Vec<String> {
+    let Some(modelled) = model.operations.get(id) else { return Vec::new() };
+    let device = ModelDevice::new(model.clone());
+    let one_nan = OneNan(&device);
+    // As the device was probed.
+    let of_model = probe(if nan == NanBits::Any { &one_nan } else { &device }, modelled, None);
     let mut found = Vec::new();
     let asks_nothing = |probe: &str| probe == "instruction" || nan == NanBits::Any && probe == "specials.nan";
-    for finding in of_device.findings.iter().filter(|finding| !asks_nothing(&finding.probe)) {
+    for finding in of_device.iter().filter(|finding| !asks_nothing(&finding.probe)) {
         let Some(other) = of_model.finding(&finding.probe) else { continue };
         if (finding.outcome, &finding.value) != (other.outcome, &other.value) {
             let said = |finding: &Finding| match (finding.outcome, &finding.reason) {

@@ -35,6 +35,7 @@ pub fn identify(
         readings: 0,
         tested: 0,
         counterexamples: Vec::new(),
+        findings: Vec::new(),
         pairs: 0,
         around: 0,
         around_attacks: 0,

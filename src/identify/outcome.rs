@@ -5,7 +5,10 @@ use std::time::Duration;
 use mxprobe_api::OperationId;
 use mxprobe_models::{Adder, Flush};
 
-use crate::{findings::Evidence, nan_bits::NanBits};
+use crate::{
+    findings::{Evidence, Finding},
+    nan_bits::NanBits,
+};
 
 /// The effort of an identification.
 #[derive(Clone, Copy, Debug)]
@@ -77,6 +80,8 @@ pub struct Identification {
     pub readings: usize,
     /// Inputs that refuted a model found before, so that the search went on.
     pub counterexamples: Vec<Evidence>,
+    /// What the probes found on the device; empty if the search ended before them.
+    pub findings: Vec<Finding>,
 }
 
 /// How an identification ended.

@@ -26,7 +26,7 @@ use super::{
 };
 use crate::{
     dots::{Dot, seed_of},
-    findings::{self, Evidence},
+    findings::{self, Evidence, Finding},
     probes::{Subject, probe},
 };
 
@@ -89,6 +89,8 @@ pub(super) struct Search<'a, 's> {
     pub(super) readings: usize,
     pub(super) tested: usize,
     pub(super) counterexamples: Vec<Evidence>,
+    /// What the probes found.
+    pub(super) findings: Vec<Finding>,
     /// How often two values may be changed simultaneously after an attack finds a counterexample. Zero until every tree
     /// has been tried.
     pub(super) pairs: usize,
@@ -120,6 +122,7 @@ impl Search<'_, '_> {
             tested: self.tested,
             readings: self.readings,
             counterexamples: std::mem::take(&mut self.counterexamples),
+            findings: std::mem::take(&mut self.findings),
         }
     }
 
@@ -141,6 +144,7 @@ impl Search<'_, '_> {
             .flat_map(|finding| &finding.evidence)
             .filter_map(|evidence| Some((evidence.dot()?.clone(), evidence.d)))
             .collect();
+        self.findings = probed.findings;
         self.tested += seen.len();
         let (dots, answers) = seen.into_iter().unzip();
         self.experiments.keep(dots, answers);

@@ -109,7 +109,7 @@ fn identified(
             let model = model_of(device.info(), "identified", "this run", &[pair])?;
             progress("comparing with known models and with the probes");
             record.equals = equals(arithmetic, effort.seed, effort.nan)?;
-            record.disagreements = disagreements(device, operation, &model, effort.nan);
+            record.disagreements = disagreements(&operation.id, &found.findings, &model, effort.nan);
             record.model = Some(model.to_toml());
         }
         Ending::Unrepeatable { what, evidence } => {
