@@ -2,8 +2,8 @@
 
 use std::{
     arch::x86_64::{
-        _mm_loadu_si128, _mm256_loadu_si256, _mm512_cvtepu8_epi32, _mm512_cvtepu16_epi32, _mm512_or_si512,
-        _mm512_slli_epi32, _mm512_storeu_si512,
+        _MM_HINT_T0, _mm_loadu_si128, _mm_prefetch, _mm256_loadu_si256, _mm512_cvtepu8_epi32, _mm512_cvtepu16_epi32,
+        _mm512_or_si512, _mm512_slli_epi32, _mm512_storeu_si512,
     },
     sync::{Mutex, atomic::AtomicUsize},
 };
@@ -207,6 +207,9 @@ fn pack_pieces<const SIZE: usize, const WIDE: bool>(
         for (at_step, step) in piece.chunks_exact_mut(unit.columns * unit.step_bytes).enumerate() {
             for at_group in 0..groups {
                 let line = first + (at_step * groups + at_group) * per_group;
+                for row in line..line + per_group {
+                    prefetch(b, (row * n + left + unit.columns) * SIZE);
+                }
                 for vector in 0..unit.columns / VECTOR {
                     // The rows of a tile are contiguous; a dot instruction's tile has one row.
                     let place = (vector * groups + at_group) * ROW_BYTES;
@@ -227,6 +230,13 @@ fn pack_pieces<const SIZE: usize, const WIDE: bool>(
             }
         }
     }
+}
+
+/// Asks for the columns of the next block, whose rows are too many and too far apart for the processor to foresee.
+#[inline(always)]
+fn prefetch(b: &[u8], at: usize) {
+    // SAFETY: a prefetch of any address is allowed, and every x86-64 processor has it.
+    unsafe { _mm_prefetch::<_MM_HINT_T0>(b.as_ptr().wrapping_add(at).cast()) };
 }
 
 /// The groups of 16 columns, consecutive k of a column one after another, from rows that are `stride` bytes apart.
