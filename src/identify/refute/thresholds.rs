@@ -8,6 +8,7 @@ use super::{alike::Terms, tried::Tried};
 use crate::identify::{
     candidates::{
         hypothesis::{Hypothesis, grid, plain_rule},
+        scored::{explained, spread},
         unrounded::{is_rounded_on_the_way, rounded_last, rounded_once, rounded_to, rounds_to_more, unrounded},
     },
     dots::experiments::Experiments,
@@ -293,13 +294,30 @@ fn fewest(
     at: usize,
     with: &dyn Fn(i32) -> Adder,
 ) -> Vec<Threshold> {
-    let (mut good, mut bad) = (EXACT_BITS, 1);
+    let changed = |bits: i32| with_adder(hypothesis, at, with(bits));
+    // A number that does not explain a few of the dots does not explain all of them.
+    let all: Vec<usize> = (0..experiments.dots.len()).collect();
+    let some = spread(&all, SOME);
+    let least = lowest(1, EXACT_BITS, |bits| explained(experiments, &changed(bits), &some, 0).is_some());
+    let mut fits = |bits: i32| tried.explains(experiments, &changed(bits));
+    // Comparing one that does with every dot takes the longest, so numbers are tried from there upwards.
+    let (mut good, mut bad, mut step) = (least, least - 1, 1);
+    while good < EXACT_BITS && !fits(good) {
+        (bad, good, step) = (good, (good + step).min(EXACT_BITS), 2 * step);
+    }
+    thresholds(hypothesis, at, lowest(bad, good, fits), with)
+}
+
+/// Dots on which numbers of bits are compared first.
+const SOME: usize = 512;
+
+/// Returns the lowest number above `bad` that fits, if higher ones do too; `good` is taken to fit.
+fn lowest(mut bad: i32, mut good: i32, mut fits: impl FnMut(i32) -> bool) -> i32 {
     while good - bad > 1 {
         let middle = i32::midpoint(good, bad);
-        let fits = tried.explains(experiments, &with_adder(hypothesis, at, with(middle)));
-        if fits { good = middle } else { bad = middle }
+        if fits(middle) { good = middle } else { bad = middle }
     }
-    thresholds(hypothesis, at, good, with)
+    good
 }
 
 /// Returns the rivals in which one adder keeps `least` bits, and more.
