@@ -181,9 +181,9 @@ impl TreePlan {
                 StepKind::One(_) => true,
             };
             // Rounding to odd needs the error of the result. The error of a sum is known; that of a product is not, so
-            // it must be 0.
+            // it must be 0. A product below 2^−126 may lose bits, which nobody sees if it becomes zero in any case.
             let is_known = match kind {
-                StepKind::Product(_) => bits <= 24,
+                StepKind::Product(_) => exact_products || bits <= 24 && flush != Flush::None,
                 StepKind::ProductAnd(..) => false,
                 StepKind::Both(..) | StepKind::One(_) => true,
             };

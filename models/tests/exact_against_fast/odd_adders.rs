@@ -199,3 +199,25 @@ fn complements_without_a_grid_count_at_the_place_of_an_unrounded_sum() {
     }
     .check();
 }
+
+#[test]
+fn products_to_odd_lose_their_last_bits_below_every_normal_number() {
+    let s = "output = \"f32\"\nrounding = \"to-odd\"\nnan = \"0x7fc00000\"";
+    let of = |a, b, c, d| Case {
+        s,
+        t: F32,
+        w: WIDE,
+        tree: "fold(c, all/1, t(s(all), acc))",
+        operation: "dot.m4n4k2.f32.bf16.bf16.f32",
+        a,
+        b,
+        c,
+        d,
+    };
+    // (1 + 2^−7)·2^−146 is between 8 and 9 units of 2^−149.
+    of("81 0", "3580 0", "0", 9).check();
+    // 2^129 becomes the largest number, also beside a NaN in another product.
+    of("7f00 0", "4080 0", "0", 0x7f7f_ffff).check();
+    of("7f00 7fc1", "4080 0", "0", 0x7fc0_0000).check();
+    of("ff00 0", "4080 0", "7f7fffff", 0).check();
+}
