@@ -240,9 +240,10 @@ impl Evaluator {
         assert!([self.flush(), self.unit.flush].contains(&sample.flush), "a sample read as {:?}", sample.flush);
         // Most dots are known side by side.
         let mut scratch = None;
-        let abreast = sample.has_products && sample.path >= Path::Avx2;
-        let from = Source { k: sample.k, products: &sample.products, c: &sample.c };
-        let mut room = if abreast { self.compiled.room_abreast(sample.k) } else { None };
+        let abreast = sample.path >= Path::Avx2;
+        let Sample { k, a, b, products, c, .. } = sample;
+        let from = Source { k: *k, a, b, products, c };
+        let mut room = if abreast { self.compiled.room_abreast(*k, sample.has_products) } else { None };
         let mut which = which.into_iter();
         let (mut places, mut exact) = ([0; DOTS], 0);
         loop {
@@ -298,14 +299,14 @@ mod tests {
     #[test]
     fn ordinary_dots_are_known_side_by_side() {
         let paths: Vec<Path> = Path::available().into_iter().filter(|path| *path >= Path::Avx2).collect();
-        let (mut random, mut operations) = (Random(1), 0);
+        let (mut random, mut operations, mut of_f64) = (Random(1), 0, 0);
         for model in shipped() {
             for id in model.operations.keys().filter(|id| id.block_scale().is_none()) {
                 let evaluator = Evaluator::with_path(model, id, Path::Scalar).unwrap();
                 let compiled = &evaluator.compiled;
                 let k = id.shape.sizes().2;
                 let mut sample = Sample::new(id, evaluator.flush());
-                let Some(mut room) = compiled.room_abreast(k).filter(|_| sample.has_products) else { continue };
+                let Some(mut room) = compiled.room_abreast(k, sample.has_products) else { continue };
                 for _ in 0..DOTS {
                     let mut one = |format: Format| {
                         let sign = format.negative_zero().unwrap_or(0);
@@ -315,7 +316,7 @@ mod tests {
                     let b: Vec<u64> = (0..k).map(|_| one(id.b)).collect();
                     sample.push(Dot { a: &a, b: &b, c: one(id.c), scales: None });
                 }
-                let from = Source { k, products: &sample.products, c: &sample.c };
+                let from = Source { k, a: &sample.a, b: &sample.b, products: &sample.products, c: &sample.c };
                 for path in &paths {
                     let found = compiled.evaluate_abreast(*path, from, &std::array::from_fn(|lane| lane), &mut room);
                     assert!(
@@ -325,8 +326,11 @@ mod tests {
                     );
                 }
                 operations += 1;
+                of_f64 += usize::from(id.a == Format::F64);
             }
         }
         assert!(operations > 100, "{operations}");
+        // Products of f64 fit no word.
+        assert!(of_f64 >= 10, "{of_f64}");
     }
 }

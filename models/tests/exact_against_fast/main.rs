@@ -11,6 +11,7 @@ mod folds;
 mod inputs;
 mod left_over;
 mod odd_adders;
+mod pairs;
 mod subnormal_c;
 mod zero_signs;
 

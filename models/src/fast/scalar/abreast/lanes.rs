@@ -14,7 +14,7 @@ impl Lanes {
     pub(super) const ZERO: Self = Self([0; DOTS]);
 
     #[inline(always)]
-    pub(super) fn all(value: i64) -> Self {
+    pub(super) const fn all(value: i64) -> Self {
         Self([value; DOTS])
     }
 

@@ -5,12 +5,15 @@
 
 mod lanes;
 mod output;
+mod pairs;
+mod reals;
 mod sum;
 
 pub(in crate::fast) use lanes::DOTS;
 
 use lanes::Lanes;
 use output::rounded;
+use pairs::Numbers;
 use sum::{Highest, NO_EXPONENT, Terms, sum};
 
 use super::compiled::{Compiled, Node};
@@ -24,10 +27,12 @@ use crate::{
     tree::Term,
 };
 
-/// The data of all dots, from which eight are taken: products, `k` for each dot, and c.
+/// The data of all dots, from which eight are taken: factors and, if they fit a word, products, `k` for each dot, and c.
 #[derive(Clone, Copy)]
 pub(in crate::fast) struct Source<'a> {
     pub(in crate::fast) k: usize,
+    pub(in crate::fast) a: &'a [Unpacked],
+    pub(in crate::fast) b: &'a [Unpacked],
     pub(in crate::fast) products: &'a [Unpacked],
     pub(in crate::fast) c: &'a [Unpacked],
 }
@@ -41,10 +46,19 @@ struct Elements {
 
 /// Memory for the products, the terms and the results of eight dots.
 pub(in crate::fast) struct Room {
+    /// The products, or the factors of those that are computed as numbers from them.
     products: Vec<Elements>,
+    factors: Vec<Elements>,
     c: Elements,
-    terms: Vec<Terms>,
-    results: Vec<Terms>,
+    arithmetic: Arithmetic,
+}
+
+/// The arithmetic that computes nodes.
+enum Arithmetic {
+    /// That of words of 64 bits.
+    Words { terms: Vec<Terms>, results: Vec<Terms> },
+    /// That of f64.
+    Numbers(Numbers),
 }
 
 impl Room {
@@ -56,10 +70,13 @@ impl Room {
             into.significands.0[lane] = element.significand.cast_signed();
             into.rest.0[lane] = i64::from(element.kind) << 32 | i64::from(element.exponent.cast_unsigned());
         };
+        let products = if self.factors.is_empty() { from.products } else { from.a };
         for (lane, place) in places.iter().enumerate() {
-            let products = &from.products[place * from.k..][..from.k];
-            for (into, element) in self.products.iter_mut().zip(products) {
-                put(into, lane, element);
+            for (into, from_all) in [(&mut self.products, products), (&mut self.factors, from.b)] {
+                let elements = &from_all[place * from.k..][..into.len()];
+                for (into, element) in into.iter_mut().zip(elements) {
+                    put(into, lane, element);
+                }
             }
             put(&mut self.c, lane, &from.c[*place]);
         }
@@ -82,10 +99,14 @@ impl Elements {
     }
 }
 
-/// Eight dots of one evaluator, and the state of their evaluation.
+/// Eight dots of one evaluator.
 struct Task<'a> {
     compiled: &'a Compiled,
     room: &'a mut Room,
+}
+
+/// What is known of eight dots.
+struct Found {
     bits: Lanes,
     /// Where a NaN or an infinity occurs.
     special: Lanes,
@@ -104,19 +125,26 @@ pub(in crate::fast) enum Known {
 }
 
 impl Compiled {
-    /// Memory for eight dots of `k` products, if the plan can be computed this way.
-    pub(in crate::fast) fn room_abreast(&self, k: usize) -> Option<Room> {
+    /// Memory for eight dots of `k` products, if the plan can be computed this way; `has_products` says whether the
+    /// products of its operation fit a word.
+    pub(in crate::fast) fn room_abreast(&self, k: usize, has_products: bool) -> Option<Room> {
+        let elements = |count: usize| vec![Elements::ZERO; count];
+        if let Some(numbers) = Numbers::of(self, k) {
+            let factors = elements(if numbers.has_factors() { k } else { 0 });
+            let arithmetic = Arithmetic::Numbers(numbers);
+            return Some(Room { products: elements(k), factors, c: Elements::ZERO, arithmetic });
+        }
         let narrow = |node: &Node| match self.adders[node.adder].rules.output {
             Output::Integer { format, .. } => format.bits() < 62,
             _ => true,
         };
-        let fits = self.fits[0] && self.scale.is_none() && self.nodes.iter().all(narrow);
+        let fits = has_products && self.fits[0] && self.scale.is_none() && self.nodes.iter().all(narrow);
         let room = |count: usize| vec![Terms::ZERO; count];
         fits.then(|| Room {
-            products: vec![Elements::ZERO; k],
+            products: elements(k),
+            factors: Vec::new(),
             c: Elements::ZERO,
-            terms: room(self.widest),
-            results: room(self.nodes.len()),
+            arithmetic: Arithmetic::Words { terms: room(self.widest), results: room(self.nodes.len()) },
         })
     }
 
@@ -130,11 +158,9 @@ impl Compiled {
         room: &mut Room,
     ) -> [Known; DOTS] {
         room.load(from, places);
-        let zero = Lanes::ZERO;
-        let task = Task { compiled: self, room, bits: zero, special: zero, wide: zero };
-        let Ok(task) = on_vectors(path, task) else { return [Known::Special; DOTS] };
-        std::array::from_fn(|lane| match (task.special.0[lane], task.wide.0[lane]) {
-            (0, 0) => Known::Bits(task.bits.0[lane].cast_unsigned()),
+        let Ok(found) = on_vectors(path, Task { compiled: self, room }) else { return [Known::Special; DOTS] };
+        std::array::from_fn(|lane| match (found.special.0[lane], found.wide.0[lane]) {
+            (0, 0) => Known::Bits(found.bits.0[lane].cast_unsigned()),
             (0, _) => Known::Wide,
             _ => Known::Special,
         })
@@ -142,54 +168,72 @@ impl Compiled {
 }
 
 impl Vectorised for Task<'_> {
-    type Output = Self;
+    type Output = Found;
 
     #[inline(always)]
-    fn run(mut self) -> Self {
-        let compiled = self.compiled;
-        let (c, special) = self.room.c.terms(Class::Values, compiled.c_fraction_bits);
-        self.special = special;
-        for (index, node) in compiled.nodes.iter().enumerate() {
-            let adder = &compiled.adders[node.adder];
-            let count = node.to - node.from;
-            let mut highest = Highest::NONE;
-            for (slot, term) in self.room.terms.iter_mut().zip(&compiled.terms[node.from..node.to]) {
-                *slot = match *term {
-                    Term::Product(k) => {
-                        let bits = compiled.product_fraction_bits;
-                        let (product, special) = self.room.products[k].terms(Class::Products, bits);
-                        self.special = self.special | special;
-                        if adder.rules.product_overflow {
-                            let leading = product.lsb + product.magnitude.length();
-                            self.special =
-                                self.special | leading.is_above(Lanes::all(128)) & !product.magnitude.is_zero();
-                        }
-                        product
-                    }
-                    Term::Node(index) => self.room.results[index],
-                    Term::C => c,
-                    Term::PositiveZero => Terms::ZERO,
-                };
-                highest.join(slot);
-            }
-            let terms = &self.room.terms[..count];
-            let sum = sum(adder, terms, &highest, node.reserve, &mut self.wide);
-            let mut special = Lanes::ZERO;
-            if matches!(adder.rules.output, Output::Integer { .. }) {
-                // Integers have no bits below 1, unless a grid created some.
-                self.wide = self.wide | !sum.lsb.is_zero();
-            }
-            let rounded = rounded(adder, terms, sum, self.special | self.wide, &mut special);
-            if index + 1 == compiled.nodes.len() {
-                self.bits = rounded.bits;
-            } else {
-                self.special = self.special | special;
-                if !(!self.special & !self.wide).any() {
-                    return self;
-                }
-                self.room.results[index] = rounded.read;
+    fn run(self) -> Found {
+        let Self { compiled, room: Room { products, factors, c, arithmetic } } = self;
+        match arithmetic {
+            Arithmetic::Words { terms, results } => in_words(compiled, products, c, terms, results),
+            Arithmetic::Numbers(numbers) => {
+                let (bits, abandoned) = numbers.compute(compiled, (products, factors), c);
+                Found { bits, special: abandoned.special, wide: abandoned.wide }
             }
         }
-        self
     }
+}
+
+/// Computes nodes in words of 64 bits.
+#[inline(always)]
+fn in_words(
+    compiled: &Compiled,
+    products: &[Elements],
+    c: &Elements,
+    terms: &mut [Terms],
+    results: &mut [Terms],
+) -> Found {
+    let (c, special) = c.terms(Class::Values, compiled.c_fraction_bits);
+    let mut found = Found { bits: Lanes::ZERO, special, wide: Lanes::ZERO };
+    for (index, node) in compiled.nodes.iter().enumerate() {
+        let adder = &compiled.adders[node.adder];
+        let count = node.to - node.from;
+        let mut highest = Highest::NONE;
+        for (slot, term) in terms.iter_mut().zip(&compiled.terms[node.from..node.to]) {
+            *slot = match *term {
+                Term::Product(k) => {
+                    let bits = compiled.product_fraction_bits;
+                    let (product, special) = products[k].terms(Class::Products, bits);
+                    found.special = found.special | special;
+                    if adder.rules.product_overflow {
+                        let leading = product.lsb + product.magnitude.length();
+                        found.special =
+                            found.special | leading.is_above(Lanes::all(128)) & !product.magnitude.is_zero();
+                    }
+                    product
+                }
+                Term::Node(index) => results[index],
+                Term::C => c,
+                Term::PositiveZero => Terms::ZERO,
+            };
+            highest.join(slot);
+        }
+        let terms = &terms[..count];
+        let sum = sum(adder, terms, &highest, node.reserve, &mut found.wide);
+        let mut special = Lanes::ZERO;
+        if matches!(adder.rules.output, Output::Integer { .. }) {
+            // Integers have no bits below 1, unless a grid created some.
+            found.wide = found.wide | !sum.lsb.is_zero();
+        }
+        let rounded = rounded(adder, terms, sum, found.special | found.wide, &mut special);
+        if index + 1 == compiled.nodes.len() {
+            found.bits = rounded.bits;
+        } else {
+            found.special = found.special | special;
+            if !(!found.special & !found.wide).any() {
+                return found;
+            }
+            results[index] = rounded.read;
+        }
+    }
+    found
 }

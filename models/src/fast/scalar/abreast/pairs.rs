@@ -1,0 +1,454 @@
+//! Plans whose nodes have one or two terms, in the processor's f64 arithmetic.
+//!
+//! A sum of two terms is a rounded sum and its error, both in f64, however far apart the terms lie. Terms are cut at a
+//! grid before they are added, and sums are rounded to odd before they are rounded to a narrower format. A dot whose
+//! results overflow, or of which f64 cannot hold the bits that a step needs, is abandoned in its lane.
+
+use mxprobe_api::{FloatEncoding, Format, Rounding, Specials, Subnormals};
+
+use super::{
+    super::{
+        compiled::{Compiled, Node},
+        output::{Adding, Rounder},
+    },
+    Elements,
+    lanes::Lanes,
+    reals::Reals,
+    sum::NO_EXPONENT,
+};
+use crate::{
+    adder::{Below, Class, Exponent, ZeroSign},
+    fast::unpack::{NEGATIVE, SPECIAL, ZERO},
+    tree::Term,
+};
+
+/// Exponents of products whose errors lie within the range of f64, and of sums that no step overflows.
+const LEAST: i64 = -800;
+const MOST: i64 = 970;
+
+/// The exponents of normal numbers of f64.
+const NORMAL: (i64, i64) = (-1022, 1022);
+
+/// The fraction bits of f64, and the most of a narrower format.
+const FRACTION_BITS: u32 = 52;
+const NARROW: u32 = 48;
+
+/// A term of a node: a number, the part of a product that does not fit it, and the exponent that grids count.
+#[derive(Clone, Copy)]
+struct Part {
+    class: Class,
+    high: Reals,
+    low: Reals,
+    exponent: Lanes,
+}
+
+impl Part {
+    const ZERO: Self =
+        Self { class: Class::Values, high: Reals::ZERO, low: Reals::ZERO, exponent: Lanes::all(NO_EXPONENT) };
+
+    fn is_zero(&self) -> Lanes {
+        self.high.is_zero()
+    }
+
+    /// The exponent of the leading bit; [`NO_EXPONENT`] for a zero.
+    #[inline(always)]
+    fn leading(&self) -> Lanes {
+        // The part below a power of two may be negative.
+        let borrows = !self.low.is_zero() & (self.low.is_negative() ^ self.high.is_negative());
+        let leading = Reals::of_bits(self.high.bits() + borrows).exponent();
+        Lanes::all(NO_EXPONENT).select(self.is_zero(), leading)
+    }
+
+    /// The term without what lies below the unit, where there is one.
+    #[inline(always)]
+    fn cut(&self, unit: Lanes, below: Below) -> (Reals, Reals) {
+        let has_unit = unit.is_above(Lanes::all(NO_EXPONENT));
+        let unit = unit & has_unit;
+        let (up, down) = (Reals::power_of_two(unit), Reals::power_of_two(-unit));
+        let toward_zero = whole_units(self.high, up, down);
+        let high = if below == Below::Truncate { toward_zero } else { next_below(self.high, toward_zero, up) };
+        let high = high.select(has_unit, self.high);
+        // Only a whole number of units may lose some of what lies below it.
+        let mirrored = self.high.bits() & Lanes::all(if below == Below::Truncate { i64::MIN } else { 0 });
+        let low = Reals::of_bits(self.low.bits() ^ mirrored);
+        let low = next_below(low, whole_units(low, up, down), up);
+        let low = Reals::of_bits(low.bits() ^ mirrored).select(has_unit, self.low);
+        (high, low.select(high.is(self.high), Reals::ZERO))
+    }
+}
+
+/// Numbers without what lies below a unit, given as a number and as its reciprocal.
+#[inline(always)]
+fn whole_units(value: Reals, unit: Reals, per_unit: Reals) -> Reals {
+    let scaled = value * per_unit;
+    // From 2^52 units on, every number is whole.
+    let is_whole = !scaled.abs().is_below(Reals::all(4_503_599_627_370_496.0));
+    value.select(is_whole, scaled.trunc() * unit)
+}
+
+/// The whole units at a number or next below it, from those next toward zero.
+#[inline(always)]
+fn next_below(value: Reals, toward_zero: Reals, unit: Reals) -> Reals {
+    toward_zero - unit.select(value.is_below(toward_zero), Reals::ZERO)
+}
+
+const SIGN: Lanes = Lanes::all(i64::MIN);
+
+/// The factors of dots and c, as numbers.
+pub(super) struct Numbers {
+    /// Products that fit one number, or the factors of those that do not.
+    a: Vec<Reals>,
+    b: Vec<Reals>,
+    /// The exponents of the products, by those of their factors.
+    exponents: Vec<Lanes>,
+    c: Reals,
+    of_c: Lanes,
+    results: Vec<Reals>,
+    has_factors: bool,
+}
+
+/// The lanes that are abandoned: with a NaN or an infinity, and beyond the range.
+#[derive(Clone, Copy)]
+pub(super) struct Abandoned {
+    pub(super) special: Lanes,
+    pub(super) wide: Lanes,
+}
+
+/// Whether the errors of numbers that are not zero may lie beyond the range, or steps on them overflow.
+#[inline(always)]
+fn is_extreme(value: Reals) -> Lanes {
+    let exponent = value.exponent();
+    (Lanes::all(LEAST).is_above(exponent) | exponent.is_above(Lanes::all(MOST))) & !value.is_zero()
+}
+
+/// The numbers that elements stand for, and their exponents.
+#[inline(always)]
+fn read(elements: &Elements, fraction_bits: i32, special: &mut Lanes) -> (Reals, Lanes) {
+    let half = Lanes::all(32);
+    let exponent = elements.rest << half >> half;
+    let holds = |bit: u32| !(elements.rest & Lanes::all(i64::from(bit) << 32)).is_zero();
+    *special = *special | holds(SPECIAL);
+    let lsb = exponent - Lanes::all(i64::from(fraction_bits));
+    // The lowest bit of f64 is too small a factor; its root is not.
+    let root = lsb >> Lanes::all(1);
+    let scaled = Reals::of_whole(elements.significands) * Reals::power_of_two(root);
+    let value = scaled * Reals::power_of_two(lsb - root);
+    let value = Reals::of_bits(value.bits() ^ holds(NEGATIVE) & SIGN);
+    (value, Lanes::all(NO_EXPONENT).select(holds(ZERO), exponent))
+}
+
+impl Numbers {
+    /// Memory for dots of `k` products, if the plan can be computed this way.
+    pub(super) fn of(compiled: &Compiled, k: usize) -> Option<Self> {
+        let has_factors = compiled.product_fraction_bits > 50;
+        let formats = [compiled.a.format, compiled.b.format, compiled.c.format];
+        let takes = |format: &Format| format.as_float().is_some_and(|float| float.fraction_bits <= FRACTION_BITS);
+        if compiled.scale.is_some()
+            || !formats.iter().all(takes)
+            || !compiled.nodes.iter().all(|node| is_taken(compiled, node, has_factors))
+        {
+            return None;
+        }
+        let of_factors = if has_factors { k } else { 0 };
+        Some(Self {
+            a: vec![Reals::ZERO; k],
+            b: vec![Reals::ZERO; of_factors],
+            exponents: vec![Lanes::ZERO; k],
+            c: Reals::ZERO,
+            of_c: Lanes::ZERO,
+            results: vec![Reals::ZERO; compiled.nodes.len()],
+            has_factors,
+        })
+    }
+
+    /// Whether products are read as two factors.
+    pub(super) fn has_factors(&self) -> bool {
+        self.has_factors
+    }
+
+    /// Reads elements. Returns where one is a NaN or an infinity.
+    #[inline(always)]
+    fn load(&mut self, compiled: &Compiled, of_a: &[Elements], of_b: &[Elements], c: &Elements) -> Lanes {
+        let mut special = Lanes::ZERO;
+        if self.has_factors {
+            let bits = [compiled.a, compiled.b].map(|reader| reader.format.fraction_bits().cast_signed());
+            for (k, (a, b)) in of_a.iter().zip(of_b).enumerate() {
+                let (a, of_a) = read(a, bits[0], &mut special);
+                let (b, of_b) = read(b, bits[1], &mut special);
+                (self.a[k], self.b[k]) = (a, b);
+                self.exponents[k] = Lanes::all(NO_EXPONENT).select(a.is_zero() | b.is_zero(), of_a + of_b);
+            }
+        } else {
+            for (k, product) in of_a.iter().enumerate() {
+                (self.a[k], self.exponents[k]) = read(product, compiled.product_fraction_bits, &mut special);
+            }
+        }
+        (self.c, self.of_c) = read(c, compiled.c_fraction_bits, &mut special);
+        special
+    }
+
+    /// Computes the dots whose elements these are. Returns the bits of the results, and the lanes without one.
+    #[inline(always)]
+    pub(super) fn compute(
+        &mut self,
+        compiled: &Compiled,
+        (of_a, of_b): (&[Elements], &[Elements]),
+        c: &Elements,
+    ) -> (Lanes, Abandoned) {
+        let mut abandoned = Abandoned { special: self.load(compiled, of_a, of_b, c), wide: Lanes::ZERO };
+        let mut bits = Lanes::ZERO;
+        for (index, node) in compiled.nodes.iter().enumerate() {
+            let adder = &compiled.adders[node.adder];
+            let Some(rounder) = &adder.float else { break };
+            let (sum, zeros) = self.sum(compiled, node, &mut abandoned.wide);
+            let value = rounded(adder, rounder, sum, zeros, &mut abandoned);
+            if !(!abandoned.special & !abandoned.wide).any() {
+                break;
+            }
+            self.results[index] = value;
+            if index + 1 == compiled.nodes.len() {
+                bits = encoded(rounder, value);
+            }
+        }
+        (bits, abandoned)
+    }
+
+    /// The sum of a node's terms in two parts, or rounded to f64 if the adder does that and nothing else. Sets `wide` where
+    /// it is not known.
+    #[inline(always)]
+    fn sum(&self, compiled: &Compiled, node: &Node, wide: &mut Lanes) -> ((Reals, Reals), Zeros) {
+        let adder = &compiled.adders[node.adder];
+        let terms = &compiled.terms[node.from..node.to];
+        let first = self.part(compiled, terms[0]);
+        let Some(second) = terms.get(1).map(|term| self.part(compiled, *term)) else {
+            let parts = [first];
+            if self.has_factors && first.class == Class::Products {
+                let underflows = first.is_zero() & first.exponent.is_above(Lanes::all(NO_EXPONENT));
+                if is_native(adder) {
+                    return ((first.high, Reals::ZERO), zeros(&parts));
+                }
+                *wide = *wide | is_extreme(first.high) | underflows;
+            }
+            let (high, low) = if adder.rules.grid.is_empty() {
+                (first.high, first.low)
+            } else {
+                first.cut(unit(adder, &parts, wide), adder.rules.below)
+            };
+            return (high.plus(low), zeros(&parts));
+        };
+        let parts = [first, second];
+        if let ([Term::Product(k), _] | [_, Term::Product(k)], true) = (terms, self.has_factors) {
+            let (product, other) = if first.class == Class::Products { (first, second) } else { (second, first) };
+            *wide = *wide | product.is_zero() & product.exponent.is_above(Lanes::all(NO_EXPONENT));
+            return ((self.a[*k].times_and(self.b[*k], other.high), Reals::ZERO), zeros(&parts));
+        }
+        if adder.rules.grid.is_empty() {
+            return (first.high.plus(second.high), zeros(&parts));
+        }
+        // Only a product alone may have a second part.
+        let unit = unit(adder, &parts, wide);
+        let [first, second] = parts.map(|part| part.cut(unit, adder.rules.below).0);
+        (first.plus(second), zeros(&parts))
+    }
+
+    /// A term as the node takes it.
+    #[inline(always)]
+    fn part(&self, compiled: &Compiled, term: Term) -> Part {
+        match term {
+            Term::Product(k) => {
+                let exponent = self.exponents[k];
+                if self.has_factors {
+                    let (a, b) = (self.a[k], self.b[k]);
+                    let high = a * b;
+                    let low = a.times_and(b, -high);
+                    return Part { class: Class::Products, high, low, exponent };
+                }
+                Part { class: Class::Products, high: self.a[k], low: Reals::ZERO, exponent }
+            }
+            Term::C => Part { class: Class::Values, high: self.c, low: Reals::ZERO, exponent: self.of_c },
+            Term::Node(index) => {
+                let high = self.results[index];
+                let adder = &compiled.adders[compiled.nodes[index].adder];
+                let least = adder.format.as_float().map_or(0, FloatEncoding::min_exponent);
+                let exponent = high.exponent().max(Lanes::all(i64::from(least)));
+                let exponent = Lanes::all(NO_EXPONENT).select(high.is_zero(), exponent);
+                Part { class: Class::Values, high, low: Reals::ZERO, exponent }
+            }
+            Term::PositiveZero => Part::ZERO,
+        }
+    }
+}
+
+/// Where all terms are −0, and where all are +0.
+#[derive(Clone, Copy)]
+struct Zeros {
+    negative: Lanes,
+    positive: Lanes,
+}
+
+#[inline(always)]
+fn zeros(parts: &[Part]) -> Zeros {
+    let (mut negative, mut positive) = (Lanes::all(-1), Lanes::all(-1));
+    for part in parts {
+        let (is_zero, is_negative) = (part.is_zero(), part.high.is_negative());
+        negative = negative & is_zero & is_negative;
+        positive = positive & is_zero & !is_negative;
+    }
+    Zeros { negative, positive }
+}
+
+/// Whether a node is computed this way.
+fn is_taken(compiled: &Compiled, node: &Node, has_factors: bool) -> bool {
+    let adder = &compiled.adders[node.adder];
+    let rules = &adder.rules;
+    let Some(rounder) = &adder.float else { return false };
+    let encoding = rounder.encoding;
+    let is_f64 = encoding.fraction_bits == FRACTION_BITS && adder.format == Format::F64;
+    let terms = &compiled.terms[node.from..node.to];
+    let of_products = terms.iter().filter(|term| matches!(term, Term::Product(_))).count();
+    // The part of a product that does not fit one number is only known of a product alone; a fused multiply-add rounds
+    // once, to nearest.
+    let is_fused = has_factors && of_products == 1 && terms.len() == 2;
+    (1..=2).contains(&terms.len())
+        && (!has_factors || of_products <= 1)
+        && (!is_fused || is_f64 && rules.grid.is_empty() && rounder.rounding == Rounding::NearestEven)
+        && (is_f64 || encoding.fraction_bits <= NARROW)
+        && encoding.exponent_bits <= 11
+        && matches!(encoding.specials, Specials::Ieee | Specials::AllOnesNan | Specials::None)
+        && encoding.is_signed()
+        && rounder.subnormals == Subnormals::Keep
+        && rules.cuts_all_alike()
+        && rules.carry_bits.is_none()
+        && rules.normalised_fraction_bits.is_none()
+        && (rules.grid.is_empty() || matches!(rules.below, Below::Truncate | Below::Floor))
+        && (!rules.grid.is_empty() || rules.below != Below::OnesComplement)
+        && !rules.product_overflow
+}
+
+/// Whether an adder only rounds to nearest in f64.
+fn is_native(adder: &Adding) -> bool {
+    let rounds = |rounder: &Rounder| {
+        rounder.encoding.fraction_bits == FRACTION_BITS && rounder.rounding == Rounding::NearestEven
+    };
+    adder.rules.grid.is_empty() && adder.float.as_ref().is_some_and(rounds)
+}
+
+/// The unit of a node's grid; [`NO_EXPONENT`] if no rule has one, or if every number is a multiple of it. Sets `wide` where
+/// it is not known.
+#[inline(always)]
+fn unit(adder: &Adding, parts: &[Part], wide: &mut Lanes) -> Lanes {
+    let none = Lanes::all(NO_EXPONENT);
+    let (least, most) = (Lanes::all(NORMAL.0), Lanes::all(NORMAL.1));
+    let mut unit = none;
+    for rule in &adder.rules.grid {
+        let mut exponent = Lanes::all(rule.exponent_floor.map_or(NO_EXPONENT, i64::from));
+        for part in parts.iter().filter(|part| rule.terms == Class::All || rule.terms == part.class) {
+            exponent = exponent.max(if rule.exponent == Exponent::Operands {
+                part.exponent
+            } else {
+                *wide = *wide | least.is_above(part.high.exponent()) & !part.is_zero();
+                part.leading()
+            });
+        }
+        let of_rule = exponent - Lanes::all(i64::from(rule.fraction_bits));
+        unit = unit.max(of_rule.select(exponent.is_above(none), none));
+    }
+    let lowest = least - Lanes::all(i64::from(FRACTION_BITS));
+    let counts = unit.is_above(lowest);
+    let is_known = !least.is_above(unit) & !unit.is_above(most);
+    *wide = *wide | counts & !is_known;
+    unit.select(counts & is_known, none)
+}
+
+/// A sum, in two parts, as its adder rounds it.
+#[inline(always)]
+fn rounded(
+    adder: &Adding,
+    rounder: &Rounder,
+    (high, low): (Reals, Reals),
+    zeros: Zeros,
+    abandoned: &mut Abandoned,
+) -> Reals {
+    let exponent = high.exponent();
+    abandoned.special = abandoned.special | exponent.is_above(Lanes::all(Reals::BIAS));
+    abandoned.wide = abandoned.wide | exponent.is_above(Lanes::all(MOST));
+    let is_exact = low.is_zero();
+    let (below, above) = (low.is_negative() & !is_exact, !low.is_negative() & !is_exact);
+    let is_negative = high.is_negative();
+    // Steps from a number to the next one away from zero are the same for both signs.
+    let past = (below & !is_negative) | (above & is_negative);
+    let toward_zero = high.bits() + past;
+    let bits = rounder.encoding.fraction_bits;
+    let mut value = if bits == FRACTION_BITS {
+        let one = Lanes::all(1);
+        match rounder.rounding {
+            Rounding::NearestEven => high,
+            Rounding::TowardZero => Reals::of_bits(toward_zero),
+            Rounding::ToOdd => Reals::of_bits(toward_zero | one & !is_exact),
+            Rounding::Down => Reals::of_bits(toward_zero + (one & !is_exact & is_negative)),
+            Rounding::Up => Reals::of_bits(toward_zero + (one & !is_exact & !is_negative)),
+        }
+    } else {
+        let odd = Reals::of_bits(toward_zero | Lanes::all(1) & !is_exact);
+        let exponent = odd.exponent().max(Lanes::all(i64::from(rounder.min_exponent)));
+        let is_far = is_extreme(high);
+        abandoned.wide = abandoned.wide | is_far;
+        let last = (exponent - Lanes::all(i64::from(bits))) & !is_far;
+        let scaled = odd * Reals::power_of_two(-last);
+        let whole = match rounder.rounding {
+            Rounding::NearestEven => scaled.nearest_even(),
+            Rounding::TowardZero => scaled.trunc(),
+            Rounding::Down => scaled.floor(),
+            Rounding::Up => scaled.ceil(),
+            Rounding::ToOdd => {
+                let whole = scaled.trunc();
+                let halved = whole * Reals::all(0.5);
+                let steps = !whole.is(scaled) & halved.is(halved.trunc());
+                let one = Reals::of_bits(Reals::all(1.0).bits() | scaled.bits() & SIGN);
+                whole + one.select(steps, Reals::ZERO)
+            }
+        };
+        // A sum that is rounded to zero keeps its sign.
+        let whole = Reals::of_bits(whole.bits() | scaled.bits() & SIGN);
+        whole * Reals::power_of_two(last)
+    };
+    let largest = Reals::all(largest(rounder));
+    abandoned.special = abandoned.special | largest.is_below(value.abs());
+    let is_zero = high.is_zero();
+    let down = Lanes::all(if rounder.rounding == Rounding::Down { -1 } else { 0 });
+    let of_zero = (zeros.negative | down & !zeros.positive) & SIGN;
+    value = Reals::of_bits(of_zero.select(is_zero, value.bits()));
+    if adder.rules.zero == ZeroSign::Positive {
+        value = Reals::ZERO.select(value.is_zero(), value);
+    }
+    value
+}
+
+/// The largest number of the adder's format.
+fn largest(rounder: &Rounder) -> f64 {
+    let FloatEncoding { fraction_bits, bias, .. } = rounder.encoding;
+    let to_f64 = (Reals::BIAS - i64::from(bias)).cast_unsigned() << fraction_bits;
+    f64::from_bits((rounder.largest + to_f64) << (FRACTION_BITS - fraction_bits))
+}
+
+/// The bits of numbers that the format has.
+#[inline(always)]
+fn encoded(rounder: &Rounder, value: Reals) -> Lanes {
+    let encoding = &rounder.encoding;
+    let bits = value.bits();
+    if encoding.fraction_bits == FRACTION_BITS {
+        return bits;
+    }
+    let narrower = Lanes::all(i64::from(FRACTION_BITS - encoding.fraction_bits));
+    let exponent = value.exponent();
+    let least = Lanes::all(i64::from(rounder.min_exponent));
+    let fraction = bits & Lanes::all((1 << FRACTION_BITS) - 1);
+    let biased = (exponent + Lanes::all(i64::from(encoding.bias))).max(Lanes::ZERO);
+    let normal = (biased << Lanes::all(i64::from(encoding.fraction_bits))) + (fraction >> narrower);
+    let down = ((least - exponent).max(Lanes::ZERO) + narrower).min(Lanes::all(63));
+    let subnormal = (fraction | Lanes::all(1 << FRACTION_BITS)) >> down;
+    let field = subnormal.select(least.is_above(exponent), normal);
+    let field = Lanes::ZERO.select(value.is_zero(), field);
+    let sign = (value.is_negative() & Lanes::all(1)) << Lanes::all(i64::from(rounder.sign_at));
+    field << Lanes::all(i64::from(encoding.unread_bits)) | sign
+}

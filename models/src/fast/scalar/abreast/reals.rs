@@ -1,0 +1,187 @@
+//! Eight numbers of the processor's own f64 arithmetic side by side.
+
+use std::ops::{Add, Mul, Neg, Sub};
+
+use super::lanes::{DOTS, Lanes};
+
+/// The fraction bits of f64.
+const FRACTION_BITS: i64 = 52;
+
+/// A number for each dot.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+pub(super) struct Reals(pub(super) [f64; DOTS]);
+
+impl Reals {
+    pub(super) const ZERO: Self = Self([0.0; DOTS]);
+    /// The bias of f64.
+    pub(super) const BIAS: i64 = 1023;
+
+    #[inline(always)]
+    pub(super) fn all(value: f64) -> Self {
+        Self([value; DOTS])
+    }
+
+    #[inline(always)]
+    fn map(self, one: impl Fn(f64) -> f64) -> Self {
+        let mut found = [0.0; DOTS];
+        for (lane, slot) in found.iter_mut().enumerate() {
+            *slot = one(self.0[lane]);
+        }
+        Self(found)
+    }
+
+    #[inline(always)]
+    fn zip(self, other: Self, two: impl Fn(f64, f64) -> f64) -> Self {
+        let mut found = [0.0; DOTS];
+        for (lane, slot) in found.iter_mut().enumerate() {
+            *slot = two(self.0[lane], other.0[lane]);
+        }
+        Self(found)
+    }
+
+    #[inline(always)]
+    fn compare(self, other: Self, holds: impl Fn(f64, f64) -> bool) -> Lanes {
+        let mut found = [0; DOTS];
+        for (lane, slot) in found.iter_mut().enumerate() {
+            *slot = -i64::from(holds(self.0[lane], other.0[lane]));
+        }
+        Lanes(found)
+    }
+
+    #[inline(always)]
+    pub(super) fn bits(self) -> Lanes {
+        Lanes(self.0.map(|value| value.to_bits().cast_signed()))
+    }
+
+    #[inline(always)]
+    pub(super) fn of_bits(bits: Lanes) -> Self {
+        Self(bits.0.map(|bits| f64::from_bits(bits.cast_unsigned())))
+    }
+
+    /// Whole numbers of at most 53 bits.
+    #[inline(always)]
+    #[allow(clippy::cast_precision_loss, reason = "at most 53 bits")]
+    pub(super) fn of_whole(numbers: Lanes) -> Self {
+        Self(numbers.0.map(|number| number as f64))
+    }
+
+    /// Two to the power of numbers from −1022 to 1023.
+    #[inline(always)]
+    pub(super) fn power_of_two(exponent: Lanes) -> Self {
+        Self::of_bits((exponent + Lanes::all(Self::BIAS)) << Lanes::all(FRACTION_BITS))
+    }
+
+    /// The exponents of normal numbers; of a zero, one below all of them.
+    #[inline(always)]
+    pub(super) fn exponent(self) -> Lanes {
+        (self.bits() >> Lanes::all(FRACTION_BITS) & Lanes::all(0x7ff)) - Lanes::all(Self::BIAS)
+    }
+
+    #[inline(always)]
+    pub(super) fn is_zero(self) -> Lanes {
+        self.compare(Self::ZERO, |value, zero| value == zero)
+    }
+
+    #[inline(always)]
+    pub(super) fn is(self, other: Self) -> Lanes {
+        self.compare(other, |x, y| x == y)
+    }
+
+    #[inline(always)]
+    pub(super) fn is_below(self, other: Self) -> Lanes {
+        self.compare(other, |x, y| x < y)
+    }
+
+    /// Whether the sign is negative, that of a zero included.
+    #[inline(always)]
+    pub(super) fn is_negative(self) -> Lanes {
+        self.bits().is_negative()
+    }
+
+    /// `self` where the mask holds, `other` elsewhere.
+    #[inline(always)]
+    pub(super) fn select(self, mask: Lanes, other: Self) -> Self {
+        Self::of_bits(self.bits().select(mask, other.bits()))
+    }
+
+    #[inline(always)]
+    pub(super) fn abs(self) -> Self {
+        self.map(f64::abs)
+    }
+
+    #[inline(always)]
+    pub(super) fn trunc(self) -> Self {
+        self.map(f64::trunc)
+    }
+
+    #[inline(always)]
+    pub(super) fn floor(self) -> Self {
+        self.map(f64::floor)
+    }
+
+    #[inline(always)]
+    pub(super) fn ceil(self) -> Self {
+        self.map(f64::ceil)
+    }
+
+    #[inline(always)]
+    pub(super) fn nearest_even(self) -> Self {
+        self.map(f64::round_ties_even)
+    }
+
+    /// The product and another term, rounded once.
+    #[inline(always)]
+    pub(super) fn times_and(self, factor: Self, term: Self) -> Self {
+        let mut found = [0.0; DOTS];
+        for (lane, slot) in found.iter_mut().enumerate() {
+            *slot = self.0[lane].mul_add(factor.0[lane], term.0[lane]);
+        }
+        Self(found)
+    }
+
+    /// The rounded sum, and its error, which is exact without overflow.
+    #[inline(always)]
+    pub(super) fn plus(self, other: Self) -> (Self, Self) {
+        let sum = self + other;
+        let of_other = sum - self;
+        let of_self = sum - of_other;
+        (sum, (self - of_self) + (other - of_other))
+    }
+}
+
+impl Add for Reals {
+    type Output = Self;
+
+    #[inline(always)]
+    fn add(self, other: Self) -> Self {
+        self.zip(other, |x, y| x + y)
+    }
+}
+
+impl Sub for Reals {
+    type Output = Self;
+
+    #[inline(always)]
+    fn sub(self, other: Self) -> Self {
+        self.zip(other, |x, y| x - y)
+    }
+}
+
+impl Mul for Reals {
+    type Output = Self;
+
+    #[inline(always)]
+    fn mul(self, other: Self) -> Self {
+        self.zip(other, |x, y| x * y)
+    }
+}
+
+impl Neg for Reals {
+    type Output = Self;
+
+    #[inline(always)]
+    fn neg(self) -> Self {
+        self.map(|value| -value)
+    }
+}

@@ -1,0 +1,146 @@
+//! Compares sums of one and two terms, dots side by side, with the exact evaluator: adders of any format, rounding, grid
+//! and sign of zeros.
+
+use std::sync::Arc;
+
+use mxprobe_api::{Format, OperationId, Overflow, Random, Rounding, Subnormals};
+use mxprobe_models::{Adder, Below, Class, Dot, Evaluator, Exponent, GridRule, Model, Output, Path, Sample, ZeroSign};
+
+/// Products that are rounded alone and in pairs; and, in the second unit, with another term.
+const FILE: &str = r#"
+schema = "mxprobe-model/1"
+name = "pairs"
+title = "a unit of sums of two terms"
+vendor = "nobody"
+fingerprint = "pairs"
+
+[sources]
+here = "made up"
+
+[adder.product]
+output = "f32"
+rounding = "nearest-even"
+nan = "0x7fc00000"
+basis = "specified"
+source = "here"
+
+[adder.inner]
+output = "f32"
+rounding = "nearest-even"
+nan = "0x7fc00000"
+basis = "specified"
+source = "here"
+
+[adder.last]
+output = "f32"
+rounding = "nearest-even"
+nan = "0x7fc00000"
+basis = "specified"
+source = "here"
+
+[[unit]]
+tree = "last(inner(product(0..1), product(1..2)), inner(product(2..3), c))"
+operations = ["dot.m1n1k3.f32.{f32.f32,f16.f16,bf16.bf16,e5m2.e4m3}.f32"]
+basis = "specified"
+source = "here"
+
+[[unit]]
+tree = "last(inner(0..2), product(inner(2..3, c), 3..4))"
+operations = ["dot.m1n1k4.f32.{f32.f32,f16.f16,bf16.bf16}.f32"]
+basis = "specified"
+source = "here"
+"#;
+
+/// Numbers of dots and of sets of adders for each operation.
+const DOTS: usize = 61;
+const SETS: usize = 300;
+
+/// Finite bits of a format: all of them, or values near each other that cancel.
+fn drawn(format: Format, is_near: bool, random: &mut Random) -> u64 {
+    loop {
+        let bits = random.bits() & format.mask();
+        let near = [format.one(), format.one() | format.negative_zero().unwrap_or(0)][random.below(2)];
+        let bits = if is_near { near ^ (bits & 7 << random.below(9)) } else { bits };
+        if !matches!(format.decode(bits), mxprobe_api::Decoded::Nan { .. } | mxprobe_api::Decoded::Infinity { .. }) {
+            return bits;
+        }
+    }
+}
+
+/// An adder with any rules that the sums of two terms may have.
+fn any(adder: &Adder, format: Format, random: &mut Random) -> Adder {
+    let one_of = |count: usize, random: &mut Random| random.below(count);
+    let roundings = [Rounding::NearestEven, Rounding::TowardZero, Rounding::Up, Rounding::Down, Rounding::ToOdd];
+    let classes = [Class::All, Class::Products, Class::Values];
+    let rules = [0, 0, 1, 2][one_of(4, random)];
+    let rule = |random: &mut Random| GridRule {
+        terms: classes[random.below(3)],
+        exponent: [Exponent::Operands, Exponent::Leading][random.below(2)],
+        fraction_bits: [random.between(0, 12), random.between(12, 60), random.between(60, 200)][random.below(3)],
+        exponent_floor: [None, Some(random.between(-160, 4))][random.below(2)],
+    };
+    let fewer = u32::from(format == Format::F32) * [0, 0, 1, 9][random.below(4)];
+    Adder {
+        grid: (0..rules).map(|_| rule(random)).collect(),
+        below: [Below::Truncate, Below::Floor][random.below(2)],
+        zero: [ZeroSign::Ieee, ZeroSign::Positive][random.below(2)],
+        output: Output::Float {
+            format,
+            fraction_bits: format.fraction_bits() - fewer,
+            rounding: roundings[random.below(5)],
+            overflow: Overflow::Ieee,
+            subnormals: Subnormals::Keep,
+        },
+        ..adder.clone()
+    }
+}
+
+#[test]
+fn sums_of_two_terms_are_those_of_the_exact_evaluator() {
+    let model = Model::parse("pairs.toml", FILE, None).unwrap_or_else(|error| panic!("{error}"));
+    let mut random = Random(17);
+    let paths: Vec<Path> = Path::available().into_iter().filter(|path| *path >= Path::Avx2).collect();
+    let mut compared = 0;
+    for (unit, own) in model.units.iter().flat_map(|unit| unit.operations.iter().map(move |own| (unit, own))) {
+        let plan = Arc::new(model.plan(own).unwrap().1);
+        // The plans hold for f64 as well.
+        let k = own.shape.sizes().2;
+        let other: OperationId = format!("dot.m1n1k{k}.f64.f64.f64.f64").parse().unwrap();
+        for (id, set) in [own, &other].into_iter().flat_map(|id| (0..SETS).map(move |set| (id, set))) {
+            let formats: &[Format] = &[Format::F16, Format::BF16, Format::F32, Format::F64];
+            // Half of the sets are of a single format, in which f64 is computed as it is.
+            let mut adders: Vec<Adder> = model.adders.clone();
+            for adder in &mut adders {
+                let is_last = adder.name == "last" || set % 2 == 0;
+                *adder = any(adder, if is_last { id.d } else { formats[random.below(4)] }, &mut random);
+                if id.a == Format::F64 && set % 4 == 0 && adder.name != "last" {
+                    adder.grid.clear();
+                    adder.output = Output::in_format(id.d);
+                }
+            }
+            let evaluator = Evaluator::of_plan(&adders, unit.flush, &plan, id, Path::Scalar).unwrap();
+            let exact = Evaluator::of_plan(&adders, unit.flush, &plan, id, Path::Exact).unwrap();
+            let mut samples: Vec<Sample> = paths.iter().map(|path| Sample::with_path(id, unit.flush, *path)).collect();
+            let mut wanted = Vec::new();
+            for dot in 0..DOTS {
+                let mut operands = |format: Format| (0..k).map(|_| drawn(format, dot % 2 == 0, &mut random)).collect();
+                let (a, b): (Vec<u64>, Vec<u64>) = (operands(id.a), operands(id.b));
+                let dot = Dot { a: &a, b: &b, c: drawn(id.c, dot % 4 == 0, &mut random), scales: None };
+                samples.iter_mut().for_each(|sample| sample.push(dot));
+                wanted.push((exact.dot(dot).unwrap(), a.clone(), b.clone(), dot.c));
+            }
+            for (path, sample) in paths.iter().zip(&samples) {
+                evaluator.visit(sample, 0..DOTS, |at, d| {
+                    let (exactly, a, b, c) = &wanted[at];
+                    assert!(
+                        d == *exactly,
+                        "{id} {path:?}: {d:#x}, exactly {exactly:#x}, a {a:x?} b {b:x?} c {c:x}: {adders:?}"
+                    );
+                    compared += 1;
+                    true
+                });
+            }
+        }
+    }
+    assert!(paths.is_empty() || compared >= 14 * SETS * DOTS, "{compared}");
+}
