@@ -38,6 +38,7 @@
 //! [`Backends`] provides the command `mxprobe`, with the backends that this crate's features enable and any others that
 //! are registered. No other part of this crate depends on a vendor.
 
+mod aside;
 pub mod bench;
 mod cli;
 mod clock;

@@ -31,6 +31,13 @@ pub(crate) fn exactly(from: Format, bits: u64, to: Format) -> u64 {
     }
 }
 
+/// Draws an element between −1 and 2, as in the paper: its bits, and its value in units of the last place of 1.
+pub(super) fn element(format: Format, random: &mut Random) -> (u64, i128) {
+    let bits = format.fraction_bits().cast_signed();
+    let value = i128::from(random.bits() % (3 << bits)) - (1 << bits);
+    (number(format, value < 0, value.unsigned_abs(), -bits), value)
+}
+
 /// Values of both signs: the smallest subnormals, values near the border to the normal ones and near 1, the largest,
 /// infinities.
 fn specials(format: Format) -> Vec<u64> {

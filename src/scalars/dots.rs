@@ -6,7 +6,7 @@ use rustc_apfloat::{
     ieee::{BFloat, Double, Half, Quad, Single},
 };
 
-use super::{Ask, Probe, cases::number, subject::Subject};
+use super::{Ask, Probe, cases::element, subject::Subject};
 use crate::{
     dots::Random,
     findings::{AppliesTo, Finding, Shown, Value, source},
@@ -42,21 +42,17 @@ pub(super) fn ask(subject: &Subject<'_>, findings: &mut Vec<Finding>) -> Result<
     }
     let mut random = Random(0xd07);
     let bits = format.fraction_bits().cast_signed();
-    // Between −1 and 2, as in the paper.
-    let element = |random: &mut Random| {
-        let whole = random.bits() % (3 << bits);
-        let value = i128::from(whole) - (1 << bits);
-        number(format, value < 0, value.unsigned_abs(), -bits)
-    };
-    let calls: Vec<Vec<u64>> = (0..DOTS).map(|_| (0..8).map(|_| element(&mut random)).collect()).collect();
+    let drawn: Vec<[(u64, i128); 8]> = (0..DOTS).map(|_| [(); 8].map(|()| element(format, &mut random))).collect();
+    let calls: Vec<Vec<u64>> = drawn.iter().map(|dot| dot.iter().map(|(bits, _)| *bits).collect()).collect();
+    let exact: Vec<Quad> = drawn.iter().map(|dot| exact(format, &dot.map(|(_, value)| value))).collect();
     let mut means = Vec::new();
     let mut of_orders = Vec::new();
     let mut errors = vec![0.0f64; DOTS];
     for (name, function) in orders {
         let results = subject.ask(function, &calls)?;
         let mut sum = 0.0;
-        for ((call, d), worst) in calls.iter().zip(&results).zip(&mut errors) {
-            let error = exact(format, call, *d).0;
+        for ((exact, d), worst) in exact.iter().zip(&results).zip(&mut errors) {
+            let error = distance(format, *exact, *d);
             sum += error;
             *worst = worst.max(error);
         }
@@ -68,7 +64,7 @@ pub(super) fn ask(subject: &Subject<'_>, findings: &mut Vec<Finding>) -> Result<
     let worst = (0..DOTS).max_by(|x, y| errors[*x].total_cmp(&errors[*y])).unwrap_or(0);
     let shown = of_orders.iter().map(|(function, results)| {
         let (call, d) = (&calls[worst], results[worst]);
-        let nearest = exact(format, call, d).1;
+        let nearest = nearest(format, exact[worst]);
         let rivals = [("the exact sum, rounded to nearest".to_owned(), nearest)];
         let rivals = if nearest == d { &[][..] } else { &rivals };
         subject.evidence("the dot of the largest error", *function, call, d, rivals)
@@ -83,24 +79,36 @@ pub(super) fn ask(subject: &Subject<'_>, findings: &mut Vec<Finding>) -> Result<
     Ok(())
 }
 
-/// |d − exact| for a dot, with many more bits than d has, and the exact sum rounded to nearest.
-fn exact(format: Format, call: &[u64], d: u64) -> (f64, u64) {
-    match format.name() {
-        "f16" => in_quad::<Half>(call, d),
-        "bf16" => in_quad::<BFloat>(call, d),
-        "f64" => in_quad::<Double>(call, d),
-        _ => in_quad::<Single>(call, d),
-    }
+/// The exact dot of elements in units of the last place of 1. Its products and sums have at most 110 bits; a `Quad` has
+/// 113.
+fn exact(format: Format, elements: &[i128; 8]) -> Quad {
+    let sum = (0..4).map(|at| elements[at] * elements[4 + at]).sum();
+    Quad::from_i128(sum).value.scalbn(-2 * format.fraction_bits().cast_signed())
 }
 
-fn in_quad<F: Float + FloatConvert<Quad>>(call: &[u64], d: u64) -> (f64, u64)
-where
-    Quad: FloatConvert<F>,
-{
-    let bits = |value: u128| u64::try_from(value).unwrap_or(0);
-    let wide = |bits: u64| F::from_bits(bits.into()).convert(&mut false).value;
-    let sum = (0..4).fold(Quad::from_bits(0), |sum, at| wide(call[at]).mul_add(wide(call[4 + at]), sum).value);
-    let off = FloatConvert::<Double>::convert((wide(d) - sum).value, &mut false).value;
-    let nearest = FloatConvert::<F>::convert(sum, &mut false).value;
-    (f64::from_bits(bits(off.to_bits())).abs(), bits(nearest.to_bits()))
+/// |d − exact|, with many more bits than d has.
+fn distance(format: Format, exact: Quad, d: u64) -> f64 {
+    let off = FloatConvert::<Double>::convert((wide(format, d) - exact).value, &mut false).value;
+    f64::from_bits(u64::try_from(off.to_bits()).unwrap_or(0)).abs()
+}
+
+/// The exact sum, rounded to nearest.
+fn nearest(format: Format, exact: Quad) -> u64 {
+    let bits = match format.name() {
+        "f16" => FloatConvert::<Half>::convert(exact, &mut false).value.to_bits(),
+        "bf16" => FloatConvert::<BFloat>::convert(exact, &mut false).value.to_bits(),
+        "f64" => FloatConvert::<Double>::convert(exact, &mut false).value.to_bits(),
+        _ => FloatConvert::<Single>::convert(exact, &mut false).value.to_bits(),
+    };
+    u64::try_from(bits).unwrap_or(0)
+}
+
+/// A value, which a `Quad` holds.
+pub(super) fn wide(format: Format, bits: u64) -> Quad {
+    match format.name() {
+        "f16" => Half::from_bits(bits.into()).convert(&mut false).value,
+        "bf16" => BFloat::from_bits(bits.into()).convert(&mut false).value,
+        "f64" => Double::from_bits(bits.into()).convert(&mut false).value,
+        _ => Single::from_bits(bits.into()).convert(&mut false).value,
+    }
 }

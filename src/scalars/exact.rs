@@ -1,6 +1,10 @@
 //! The results that IEEE 754 specifies for a function in each mode, which answers are compared with.
 
-use std::{cell::Cell, cmp::Ordering};
+use std::{
+    cell::Cell,
+    cmp::Ordering,
+    mem::{Discriminant, discriminant},
+};
 
 use dashu_int::{
     UBig,
@@ -14,6 +18,7 @@ use rustc_apfloat::{
 
 use super::{
     extended,
+    known::Known,
     sum::{Arithmetic, Sum},
 };
 
@@ -127,6 +132,8 @@ fn once(format: Format, function: ScalarFunction, x: &[u64], mode: Mode) -> Resu
     let bits = match (function, format.bits()) {
         (ScalarFunction::Add, _) => add(format, x[0], x[1], mode.rounding),
         (ScalarFunction::Subtract, _) => add(format, x[0], negated(format, x[1]), mode.rounding),
+        (ScalarFunction::Divide, _) => divide(format, x[0], x[1], mode.rounding),
+        (ScalarFunction::Reciprocal, _) => divide(format, format.one(), x[0], mode.rounding),
         (ScalarFunction::Fma, ..=32) => fma(format, [x[0], x[1], x[2]], mode.rounding),
         _ => of_library(format, function, x, mode.rounding),
     }?;
@@ -157,12 +164,7 @@ fn of<F: Float>(function: ScalarFunction, x: &[u64], rounding: Rounding) -> Resu
     let value = |at: usize| F::from_bits(x[at].into());
     let round = direction(rounding);
     let result = match function {
-        ScalarFunction::Divide => value(0).div_r(value(1), round).value,
         ScalarFunction::Fma => value(0).mul_add_r(value(1), value(2), round).value,
-        ScalarFunction::Reciprocal => {
-            let one = F::from_u128(1).value;
-            one.div_r(value(0), round).value
-        }
         ScalarFunction::Scale => value(0).scalbn_r(whole(value(1)).ok_or(Other::Open)?, round),
         ScalarFunction::Negate => -value(0),
         ScalarFunction::Abs => value(0).abs(),
@@ -203,6 +205,30 @@ fn multiply(format: Format, x: u64, y: u64, mode: Mode) -> Result<u64, Other> {
             let lowest = of_left + of_right - 2 * format.fraction_bits().cast_signed();
             let product = u128::from(left) * u128::from(right);
             Ok(encode(format, negative, product, lowest, mode.rounding, mode.results))
+        }
+    }
+}
+
+/// A quotient, rounded once.
+fn divide(format: Format, x: u64, y: u64, rounding: Rounding) -> Result<u64, Other> {
+    let negative = (x ^ y) & sign_of(format) != 0;
+    let zero = || if negative { format.negative_zero().unwrap_or(0) } else { 0 };
+    match (format.decode(x), format.decode(y)) {
+        (Decoded::Nan { .. }, _)
+        | (_, Decoded::Nan { .. })
+        | (Decoded::Infinity { .. }, Decoded::Infinity { .. })
+        | (Decoded::Zero { .. }, Decoded::Zero { .. }) => Err(Other::Nan),
+        (Decoded::Infinity { .. }, _) | (_, Decoded::Zero { .. }) => format.infinity(negative).ok_or(Other::Open),
+        (Decoded::Zero { .. }, _) | (_, Decoded::Infinity { .. }) => Ok(zero()),
+        (left, right) => {
+            let (left, right) = (term(format, left)?, term(format, right)?);
+            // The dividend has its leading bit at 126, the divisor at most 53 bits: the quotient has at least 74.
+            let up = left.magnitude.leading_zeros() - 1;
+            let dividend = left.magnitude << up;
+            let (quotient, is_exact) = (dividend / right.magnitude, dividend.is_multiple_of(right.magnitude));
+            let lowest = left.lowest - up.cast_signed() - right.lowest;
+            let magnitude = quotient << 1 | u128::from(!is_exact);
+            Ok(encode(format, negative, magnitude, lowest - 1, rounding, Subnormals::Keep))
         }
     }
 }
@@ -421,6 +447,19 @@ pub(super) fn is_subnormal(format: Format, bits: u64) -> bool {
     }
 }
 
+/// Whether the result of a function may depend on the direction of rounding: exact results do not.
+pub(super) fn is_rounded(function: ScalarFunction) -> bool {
+    !matches!(
+        function,
+        ScalarFunction::Remainder
+            | ScalarFunction::TruncatedRemainder
+            | ScalarFunction::Negate
+            | ScalarFunction::Abs
+            | ScalarFunction::CopySign
+            | ScalarFunction::Compare
+    )
+}
+
 /// The result of a function in a mode.
 pub(super) fn result(
     function: ScalarFunction,
@@ -429,7 +468,22 @@ pub(super) fn result(
     mode: Mode,
     steps: Steps,
 ) -> Result<u64, Other> {
-    evaluate(function, format, operands, mode, steps, &Cell::new(false))
+    evaluate(function, format, operands, mode, steps, &Cell::new(false), None)
+}
+
+/// Operations of sums of the same products, of one format: their results, and whether a subnormal occurred.
+pub(super) type Shared = Known<(Discriminant<ScalarFunction>, [u64; 3], Mode), (Result<u64, Other>, bool)>;
+
+/// As [`result`], with operations that several readings of a call share.
+pub(super) fn result_of(
+    function: ScalarFunction,
+    format: Format,
+    operands: &[u64],
+    mode: Mode,
+    steps: Steps,
+    shared: &Shared,
+) -> Result<u64, Other> {
+    evaluate(function, format, operands, mode, steps, &Cell::new(false), Some(shared))
 }
 
 /// The result of a function if subnormals are kept, and whether a subnormal occurs, or a value that a subnormal may
@@ -440,10 +494,11 @@ pub(super) fn unflushed(
     operands: &[u64],
     rounding: Rounding,
     steps: Steps,
+    shared: &Shared,
 ) -> (Result<u64, Other>, bool) {
     let is_tiny = Cell::new(false);
     let mode = Mode { rounding, daz: false, results: Subnormals::Keep };
-    (evaluate(function, format, operands, mode, steps, &is_tiny), is_tiny.get())
+    (evaluate(function, format, operands, mode, steps, &is_tiny, Some(shared)), is_tiny.get())
 }
 
 fn evaluate(
@@ -453,6 +508,7 @@ fn evaluate(
     mode: Mode,
     steps: Steps,
     is_tiny: &Cell<bool>,
+    shared: Option<&Shared>,
 ) -> Result<u64, Other> {
     if steps == Steps::ByWayOfX87 {
         return by_way_of_x87(function, format, operands, mode, is_tiny);
@@ -460,13 +516,26 @@ fn evaluate(
     if steps == Steps::ByWayOfF64 {
         return by_way_of_f64(function, format, operands, mode, is_tiny);
     }
+    let is_sum = matches!(function, ScalarFunction::Dot4 { .. });
     let call = |function: ScalarFunction, operands: &[u64]| {
+        let compute = |is_tiny: &Cell<bool>| {
+            let mut x = [0; 3];
+            for (x, operand) in x.iter_mut().zip(operands) {
+                *x = read(format, *operand, mode, is_tiny);
+            }
+            let result = once(format, function, &x, mode);
+            note_tiny_result(function.result(format), result, is_tiny);
+            result
+        };
+        let Some(shared) = shared.filter(|_| is_sum) else { return compute(is_tiny) };
         let mut x = [0; 3];
-        for (x, operand) in x.iter_mut().zip(operands) {
-            *x = read(format, *operand, mode, is_tiny);
-        }
-        let result = once(format, function, &x, mode);
-        note_tiny_result(function.result(format), result, is_tiny);
+        x[..operands.len()].copy_from_slice(operands);
+        let words = [x[0], x[1], x[2] ^ (mode.rounding as u64) << 60];
+        let (result, was_tiny) = shared.value((discriminant(&function), x, mode), words, || {
+            let is_tiny = Cell::new(false);
+            (compute(&is_tiny), is_tiny.get())
+        });
+        is_tiny.set(is_tiny.get() || was_tiny);
         result
     };
     let multiply = |a: u64, b: u64| call(ScalarFunction::Multiply, &[a, b]);
@@ -478,7 +547,7 @@ fn evaluate(
     match (function, steps) {
         (ScalarFunction::Convert { .. }, Steps::ByWayOfF32) => {
             let narrow = call(ScalarFunction::Convert { to: Format::F32 }, x)?;
-            evaluate(function, Format::F32, &[narrow], mode, Steps::AsNamed, is_tiny)
+            evaluate(function, Format::F32, &[narrow], mode, Steps::AsNamed, is_tiny, None)
         }
         (ScalarFunction::Dot4 { order }, _) => {
             let sum = if let Steps::Summed(sum) = steps { sum } else { Sum::named(order) };
@@ -574,12 +643,13 @@ mod tests {
         if result.is_nan() { Err(Other::Nan) } else { u64::try_from(result.to_bits()).map_err(|_| Other::Open) }
     }
 
-    /// Sums, differences and fused multiply-adds of `rustc_apfloat`.
+    /// Sums, differences, quotients and fused multiply-adds of `rustc_apfloat`.
     fn of_sums<F: Float>(function: ScalarFunction, x: &[u64], rounding: Rounding) -> Result<u64, Other> {
         let [a, b, c] = [0, 1, 2].map(|at| F::from_bits(x[at].into()));
         let result = match function {
             ScalarFunction::Add => a.add_r(b, direction(rounding)),
             ScalarFunction::Subtract => a.sub_r(b, direction(rounding)),
+            ScalarFunction::Divide => a.div_r(b, direction(rounding)),
             _ => a.mul_add_r(b, c, direction(rounding)),
         };
         let bits = u64::try_from(result.value.to_bits()).map_err(|_| Other::Open);
@@ -587,7 +657,7 @@ mod tests {
     }
 
     #[test]
-    fn sums_are_those_of_another_implementation() {
+    fn sums_and_quotients_are_those_of_another_implementation() {
         let mut random = Random(1);
         for format in [Format::F16, Format::BF16, Format::F32, Format::F64] {
             let other = match format.name() {
@@ -613,7 +683,9 @@ mod tests {
                     _ => {}
                 }
                 for (_, rounding) in ROUNDINGS {
-                    for function in [ScalarFunction::Add, ScalarFunction::Subtract, ScalarFunction::Fma] {
+                    for function in
+                        [ScalarFunction::Add, ScalarFunction::Subtract, ScalarFunction::Divide, ScalarFunction::Fma]
+                    {
                         let mode = Mode { rounding, daz: false, results: Subnormals::Keep };
                         let found = once(format, function, &x, mode);
                         assert_eq!(found, other(function, &x, rounding), "{function} {format} {x:x?} {rounding:?}");

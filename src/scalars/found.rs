@@ -1,11 +1,11 @@
 //! The device's results for calls of a function, and the readings that explain them.
 
-use std::collections::HashMap;
-
 use mxprobe_api::{Decoded, Format, Rounding, ScalarFunction};
 
+use foldhash::{HashSet, HashSetExt};
+
 use super::{
-    exact::{self, Mode, Other, Steps},
+    exact::{self, Mode, Other, Shared, Steps},
     subject::Subject,
 };
 use crate::findings::Evidence;
@@ -48,6 +48,11 @@ impl Calls {
         exact::result(self.function, self.format, &self.operands[at], mode, steps)
     }
 
+    /// As [`Calls::expected`], with operations that several readings of a call share.
+    pub(super) fn expected_of(&self, at: usize, (mode, steps): (Mode, Steps), shared: &Shared) -> Result<u64, Other> {
+        exact::result_of(self.function, self.format, &self.operands[at], mode, steps, shared)
+    }
+
     /// The calls that a reading does not explain, at most `at_most` of them.
     pub(super) fn wrong(&self, reading: (Mode, Steps), at_most: usize) -> Vec<usize> {
         (0..self.operands.len()).filter(|at| self.differs(*at, reading)).take(at_most).collect()
@@ -56,28 +61,48 @@ impl Calls {
     /// Filters the readings that explain every call. The treatment of subnormals matters only for calls in which they
     /// occur, so all other calls are checked once for all readings of the same steps and direction.
     pub(super) fn explaining(&self, mut readings: Vec<(Mode, Steps)>) -> Vec<(Mode, Steps)> {
-        let mut tiny = HashMap::new();
-        readings.retain(|reading| {
-            let (Mode { rounding, .. }, steps) = *reading;
-            let rest = tiny.entry((rounding, steps)).or_insert_with(|| self.tiny_calls(rounding, steps));
-            rest.as_ref().is_some_and(|rest| rest.iter().all(|at| !self.differs(*at, *reading)))
+        let is_rounded = exact::is_rounded(self.function);
+        // All directions are one if no result is rounded.
+        let direction = |mode: Mode| if is_rounded { mode.rounding } else { Rounding::NearestEven };
+        let mut seen = HashSet::new();
+        let kinds = readings.iter().map(|(mode, steps)| (direction(*mode), *steps)).filter(|kind| seen.insert(*kind));
+        let tiny = self.tiny_calls(kinds.collect());
+        let mut judged: Vec<((Mode, Steps), bool)> = Vec::new();
+        readings.retain(|(mode, steps)| {
+            let reading = (Mode { rounding: direction(*mode), ..*mode }, *steps);
+            let Some((_, rest)) = tiny.iter().find(|(kind, _)| *kind == (reading.0.rounding, *steps)) else {
+                return false;
+            };
+            if let Some((_, explains)) = judged.iter().find(|(known, _)| *known == reading) {
+                return *explains;
+            }
+            let explains = rest.iter().all(|at| !self.differs(*at, reading));
+            judged.push((reading, explains));
+            explains
         });
         readings
     }
 
-    /// The calls in which a subnormal occurs; `None` if the steps do not explain one of the others. The last calls are
+    /// The directions and steps that explain every call without subnormals, with the other calls. The last calls are
     /// ordinary values, which contradict most wrong steps immediately.
-    fn tiny_calls(&self, rounding: Rounding, steps: Steps) -> Option<Vec<usize>> {
-        let mut found = Vec::new();
+    fn tiny_calls(&self, kinds: Vec<(Rounding, Steps)>) -> Vec<((Rounding, Steps), Vec<usize>)> {
+        let shared = Shared::new();
+        let mut left: Vec<_> = kinds.into_iter().map(|kind| (kind, Vec::new())).collect();
         for at in (0..self.operands.len()).rev() {
-            let (expected, is_tiny) = exact::unflushed(self.function, self.format, &self.operands[at], rounding, steps);
-            if is_tiny {
-                found.push(at);
-            } else if self.contradicts(at, expected) {
-                return None;
+            let operands = &self.operands[at];
+            left.retain_mut(|((rounding, steps), tiny)| {
+                let (expected, is_tiny) =
+                    exact::unflushed(self.function, self.format, operands, *rounding, *steps, &shared);
+                if is_tiny {
+                    tiny.push(at);
+                }
+                is_tiny || !self.contradicts(at, expected)
+            });
+            if left.is_empty() {
+                break;
             }
         }
-        Some(found)
+        left
     }
 
     fn differs(&self, at: usize, reading: (Mode, Steps)) -> bool {
@@ -119,6 +144,9 @@ mod tests {
             ScalarFunction::Dot4 { order: DotOrder::Pairwise },
             ScalarFunction::Convert { to: Format::E4M3 },
             ScalarFunction::Convert { to: Format::S32 },
+            ScalarFunction::Remainder,
+            ScalarFunction::CopySign,
+            ScalarFunction::Compare,
         ];
         for (function, format) in
             functions.into_iter().flat_map(|function| [(function, Format::F16), (function, Format::F32)])

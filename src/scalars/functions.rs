@@ -4,7 +4,7 @@ use mxprobe_api::{DotOrder, Error, Format, Rounding, ScalarFunction, Subnormals}
 
 use super::{
     Ask, Probe, cases,
-    exact::{self, Mode, ROUNDINGS, Steps},
+    exact::{self, Mode, ROUNDINGS, Shared, Steps},
     extended,
     found::{Calls, Found},
     subject::Subject,
@@ -146,11 +146,7 @@ pub(super) fn probe(function: ScalarFunction) -> String {
 }
 
 /// Asks about a function.
-pub(super) fn ask(
-    subject: &Subject<'_>,
-    function: ScalarFunction,
-    findings: &mut Vec<Finding>,
-) -> Result<Found, Error> {
+pub(super) fn ask(subject: &Subject<'_>, function: ScalarFunction) -> Result<Calls, Error> {
     let format = subject.format();
     let mut operands = paper(function, format);
     operands.extend(cases::calls(function, format, 0x5ca1_a5e5));
@@ -158,14 +154,18 @@ pub(super) fn ask(
         operands.extend(extended::telling(function, format));
     }
     let results = subject.ask(function, &operands)?;
-    let calls = Calls { function, format, operands, results };
+    Ok(Calls { function, format, operands, results })
+}
+
+/// Holds the results of a function against every reading.
+pub(super) fn explain(subject: &Subject<'_>, calls: Calls) -> (Finding, Found) {
+    let (function, format) = (calls.function, calls.format);
     let explain = calls.explaining(readings(function, format, Registers::of(subject)));
     let (finding, nearest) = match explain.first() {
         Some(first) => (explained(subject, &calls, *first, &explain), *first),
         None => unexplained(subject, &calls),
     };
-    findings.push(finding);
-    Ok(Found { function, calls, readings: explain, nearest })
+    (finding, Found { function, calls, readings: explain, nearest })
 }
 
 /// The operands in NVIDIA, Precision & Performance, Figures 1 and 5.
@@ -285,10 +285,11 @@ fn evidence(subject: &Subject<'_>, calls: &Calls, reading: (Mode, Steps), explai
         _ => 0,
     };
     others.sort_by_key(far);
+    let shared = Shared::new();
     let differing = |at: usize| {
         let mut found: Vec<((Mode, Steps), u64)> = Vec::new();
         for reading in &others {
-            let Ok(bits) = calls.expected(at, *reading) else { continue };
+            let Ok(bits) = calls.expected_of(at, *reading, &shared) else { continue };
             if bits != calls.results[at] && found.iter().all(|(_, other)| *other != bits) {
                 found.push((*reading, bits));
             }

@@ -11,6 +11,7 @@ mod extended;
 mod flags;
 mod found;
 mod functions;
+mod known;
 mod mode;
 mod nan;
 mod order;
@@ -23,6 +24,7 @@ use std::time::Instant;
 
 use mxprobe_api::{
     Device, Error, Format, Operation, OperationId, Rounding, Scalar, ScalarFunction, ScalarId, Subnormals, scalars_of,
+    threads,
 };
 
 pub(crate) use ask::{Ask, Probe};
@@ -32,7 +34,10 @@ pub(crate) use subnormals::TININESS;
 pub use ulp::POINTS;
 pub(crate) use ulp::cosine;
 
-use crate::findings::{Finding, Outcome, Probed, settle};
+use crate::{
+    aside::aside,
+    findings::{Finding, Outcome, Probed, settle},
+};
 use subject::Subject;
 
 /// The questions, in the order in which they are asked.
@@ -153,27 +158,50 @@ pub(crate) fn ieee(function: ScalarFunction, format: Format, operands: &[u64]) -
     exact::result(function, format, operands, mode, exact::Steps::AsNamed).ok()
 }
 
+/// Asks a question, and adds its findings.
+type Asking<'a> = dyn FnMut(&mut Vec<Finding>) -> Result<(), Error> + 'a;
+
 /// Asks every question. Findings of a failed question stay; its other probes fail with the same reason. If the device
 /// is lost, the probes of later questions are skipped, and the reason is returned.
 fn ask(subject: &Subject<'_>, findings: &mut Vec<Finding>) -> Option<&'static str> {
     let mut stop = None;
-    let mut asked = |probes: &[&str], ask: &mut dyn FnMut(&mut Vec<Finding>) -> Result<(), Error>| {
+    let mut asked = |findings: &mut Vec<Finding>, probes: &[&str], ask: &mut Asking<'_>| {
         if let Some(reason) = stop {
             findings.extend(probes.iter().map(|probe| Finding::skipped(probe, reason)));
         } else if let Err(error) = ask(findings) {
             stop = settle(findings, probes, &error);
         }
     };
-    let mut found = Vec::new();
     let has_exact_bits = |function: &&ScalarFunction| !matches!(function, ScalarFunction::Elementary(_));
-    for function in subject.scalar.functions.keys().filter(has_exact_bits) {
-        let probe = functions::probe(*function);
-        asked(&[&probe], &mut |findings| functions::ask(subject, *function, findings).map(|of| found.push(of)));
+    let functions: Vec<ScalarFunction> = subject.scalar.functions.keys().filter(has_exact_bits).copied().collect();
+    // Those of functions that the device did not answer.
+    let mut unanswered: Vec<Vec<Finding>> = vec![Vec::new(); functions.len()];
+    // The device is asked about one function after another, while answers are held against readings.
+    let answered = aside(
+        functions.len(),
+        threads(),
+        |at| {
+            let mut calls = None;
+            asked(&mut unanswered[at], &[&functions::probe(functions[at])], &mut |_| {
+                calls = Some(functions::ask(subject, functions[at])?);
+                Ok(())
+            });
+            calls
+        },
+        |calls| functions::explain(subject, calls),
+    );
+    let mut found = Vec::new();
+    for (answered, unanswered) in answered.into_iter().zip(unanswered) {
+        findings.extend(unanswered);
+        if let Some((finding, of)) = answered {
+            findings.push(finding);
+            found.push(of);
+        }
     }
     for probes in PROBES.chunk_by(|_, next| matches!(next.ask, Ask::Along)) {
         let Ask::Question(ask) = probes[0].ask else { continue };
         let names: Vec<&str> = probes.iter().map(|probe| probe.name).collect();
-        asked(&names, &mut |findings| ask(subject, &found, findings));
+        asked(findings, &names, &mut |findings| ask(subject, &found, findings));
     }
     stop
 }

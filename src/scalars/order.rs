@@ -3,10 +3,10 @@
 use mxprobe_api::{Elements, Error, Format, ScalarFunction};
 use rustc_apfloat::{
     Float, FloatConvert,
-    ieee::{BFloat, Double, Half, Quad, Single},
+    ieee::{Double, Quad},
 };
 
-use super::{Ask, Probe, cases::number, subject::Subject};
+use super::{Ask, Probe, cases::element, dots::wide, subject::Subject};
 use crate::{
     dots::Random,
     findings::{AppliesTo, Comparable, Finding, Shown, Value},
@@ -103,13 +103,10 @@ fn ask(subject: &Subject<'_>) -> Result<Finding, Error> {
         return Ok(Finding::unsupported(SUM_ORDER.name, "this mode has no addition"));
     }
     let mut random = Random(0x5303);
-    let bits = format.fraction_bits().cast_signed();
-    let mut element = || {
-        let value = i128::from(random.bits() % (3 << bits)) - (1 << bits);
-        number(format, value < 0, value.unsigned_abs(), -bits)
-    };
-    let sums: Vec<Vec<u64>> = (0..SUMS).map(|_| (0..ELEMENTS).map(|_| element()).collect()).collect();
-    let exact: Vec<Quad> = sums.iter().map(|sum| exact(format, sum)).collect();
+    let drawn: Vec<Vec<(u64, i128)>> =
+        (0..SUMS).map(|_| (0..ELEMENTS).map(|_| element(format, &mut random)).collect()).collect();
+    let sums: Vec<Vec<u64>> = drawn.iter().map(|sum| sum.iter().map(|(bits, _)| *bits).collect()).collect();
+    let exact: Vec<Quad> = drawn.iter().map(|sum| exact(format, sum.iter().map(|(_, value)| value).sum())).collect();
     let mut orders = THREADS.map(|threads| Ordered::new(&sums, threads));
     loop {
         // One call performs the next additions of every order.
@@ -160,18 +157,9 @@ fn ask(subject: &Subject<'_>) -> Result<Finding, Error> {
     Ok(Finding::measured(SUM_ORDER.name, value, statement).with(shown.unwrap_or_default()))
 }
 
-/// The exact sum, which 113 bits hold for formats up to f64.
-fn exact(format: Format, elements: &[u64]) -> Quad {
-    elements.iter().fold(Quad::from_bits(0), |sum, bits| (sum + wide(format, *bits)).value)
-}
-
-fn wide(format: Format, bits: u64) -> Quad {
-    match format.name() {
-        "f16" => Half::from_bits(bits.into()).convert(&mut false).value,
-        "bf16" => BFloat::from_bits(bits.into()).convert(&mut false).value,
-        "f64" => Double::from_bits(bits.into()).convert(&mut false).value,
-        _ => Single::from_bits(bits.into()).convert(&mut false).value,
-    }
+/// The exact sum, from that of the elements in units of the last place of 1, which 113 bits hold.
+fn exact(format: Format, sum: i128) -> Quad {
+    Quad::from_i128(sum).value.scalbn(-format.fraction_bits().cast_signed())
 }
 
 /// The distance of a sum from the exact one, in units in the last place of the exact one.

@@ -1,6 +1,6 @@
 //! The scalar arithmetic under test, called in batches.
 
-use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use mxprobe_api::{Device, Elements, Error, Flags, Format, Scalar, ScalarFunction, call, call_with_flags, flags_of};
 
@@ -10,12 +10,12 @@ use crate::findings::{Evidence, Input};
 pub(crate) struct Subject<'a> {
     device: &'a dyn Device,
     pub(super) scalar: &'a Scalar,
-    asked: Cell<u64>,
+    asked: AtomicU64,
 }
 
 impl<'a> Subject<'a> {
     pub(super) fn new(device: &'a dyn Device, scalar: &'a Scalar) -> Self {
-        Self { device, scalar, asked: Cell::new(0) }
+        Self { device, scalar, asked: AtomicU64::new(0) }
     }
 
     pub(super) fn format(&self) -> Format {
@@ -28,14 +28,14 @@ impl<'a> Subject<'a> {
 
     /// The number of calls so far.
     pub(super) fn asked(&self) -> u64 {
-        self.asked.get()
+        self.asked.load(Ordering::Relaxed)
     }
 
     /// The results of calls, in order.
     pub(super) fn ask(&self, function: ScalarFunction, calls: &[Vec<u64>]) -> Result<Vec<u64>, Error> {
         let operands = Elements::from_bits(self.format(), calls.iter().flatten().copied());
         let results = call(self.device, self.scalar, function, &operands)?;
-        self.asked.set(self.asked.get() + calls.len() as u64);
+        self.asked.fetch_add(calls.len() as u64, Ordering::Relaxed);
         Ok((0..results.len()).map(|at| results.get(at)).collect())
     }
 
@@ -52,14 +52,14 @@ impl<'a> Subject<'a> {
     ) -> Result<Vec<(u64, Flags)>, Error> {
         let operands = Elements::from_bits(self.format(), calls.iter().flatten().copied());
         let (results, flags) = call_with_flags(self.device, self.scalar, function, &operands)?;
-        self.asked.set(self.asked.get() + calls.len() as u64);
+        self.asked.fetch_add(calls.len() as u64, Ordering::Relaxed);
         Ok(results.iter().zip(flags).collect())
     }
 
     /// The results of calls, in order, whose operands follow one another in `operands`.
     pub(super) fn ask_elements(&self, function: ScalarFunction, operands: &Elements) -> Result<Elements, Error> {
         let results = call(self.device, self.scalar, function, operands)?;
-        self.asked.set(self.asked.get() + results.len() as u64);
+        self.asked.fetch_add(results.len() as u64, Ordering::Relaxed);
         Ok(results)
     }
 

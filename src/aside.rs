@@ -1,0 +1,72 @@
+//! Work that is divided over threads, done while its next pieces are made.
+
+use std::{
+    sync::{Mutex, PoisonError, mpsc},
+    thread,
+};
+
+/// As much as the main thread usually has: documents may be nested deeply.
+const STACK_BYTES: usize = 8 << 20;
+
+/// Makes pieces in order on this thread, and works on each of them on any of so many threads, of which this is one.
+/// Returns the results in order, with `None` for pieces that were not made.
+pub(crate) fn aside<T: Send, R: Send>(
+    pieces: usize,
+    threads: usize,
+    mut make: impl FnMut(usize) -> Option<T>,
+    work: impl Fn(T) -> R + Sync,
+) -> Vec<Option<R>> {
+    let (sender, made) = mpsc::channel();
+    let made = Mutex::new(made);
+    let run = || {
+        let mut done = Vec::new();
+        loop {
+            let next = made.lock().unwrap_or_else(PoisonError::into_inner).recv();
+            let Ok((at, piece)) = next else { return done };
+            done.push((at, work(piece)));
+        }
+    };
+    let mut results: Vec<Option<R>> = (0..pieces).map(|_| None).collect();
+    thread::scope(|scope| {
+        let other = || thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, run);
+        let others: Vec<_> =
+            (1..threads.min(pieces)).map(|_| other().expect("the system has another thread")).collect();
+        for at in 0..pieces {
+            if let Some(piece) = make(at) {
+                // The receiver lives as long as this function.
+                let _ = sender.send((at, piece));
+            }
+        }
+        drop(sender);
+        let mine = run();
+        let of_others = others.into_iter().flat_map(|other| other.join().expect("the work does not panic"));
+        for (at, result) in of_others.chain(mine) {
+            results[at] = Some(result);
+        }
+    });
+    results
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_are_in_order_whatever_the_number_of_threads() {
+        for threads in [1, 2, 5] {
+            let mut made = Vec::new();
+            let results = aside(
+                100,
+                threads,
+                |at| {
+                    made.push(at);
+                    (at % 3 != 0).then_some(at)
+                },
+                |piece| 2 * piece,
+            );
+            assert_eq!(made, (0..100).collect::<Vec<_>>());
+            let expected: Vec<Option<usize>> = (0..100).map(|at| (at % 3 != 0).then_some(2 * at)).collect();
+            assert_eq!(results, expected, "{threads} threads");
+        }
+    }
+}
