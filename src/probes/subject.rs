@@ -3,8 +3,8 @@
 use std::cell::{Cell, RefCell};
 
 use mxprobe_api::{
-    Decoded, Device, DotOperands, Elements, Error, Format, GemmOperands, Operation, OperationId, Overflow, Rounding,
-    Subnormals, execute,
+    Decoded, Device, DotOperands, Elements, Error, FloatEncoding, Format, GemmOperands, Operation, OperationId,
+    Overflow, Rounding, Subnormals, execute,
 };
 
 use super::number::Number;
@@ -174,10 +174,22 @@ impl<'a> Subject<'a> {
         let (a, b) = (self.id().a, self.id().b);
         let leading = value.leading()?;
         let bias = |format: Format| format.as_float().map_or(0, |float| float.bias);
+        let may_hold = |format: Format, leading: i32| {
+            let exponents = format.as_float().map(FloatEncoding::exponents);
+            exponents.is_none_or(|(least, most)| (least..=most).contains(&leading))
+        };
+        // No exponent makes room for a longer significand.
+        let (_, magnitude, _) = value.parts();
+        if a.as_float().is_some_and(|float| magnitude >> float.fraction_bits >> 1 != 0) {
+            return None;
+        }
         // Starts at the middle of B's share and moves outward; with wide formats the first try succeeds.
         let middle = leading * (bias(b) + 1) / (bias(a) + bias(b) + 2);
         (0..=2 * (bias(a).max(bias(b)) + 64)).find_map(|step| {
             let exponent = middle + if step % 2 == 0 { step / 2 } else { -(step + 1) / 2 };
+            if !may_hold(b, exponent) || !may_hold(a, leading - exponent) {
+                return None;
+            }
             let b_bits = Self::bits(b, Number::power(exponent), normal)?;
             let a_bits = Self::bits(a, value.scaled(-exponent), normal)?;
             Some((a_bits, b_bits))
