@@ -4,7 +4,7 @@
 use std::{fs, path::Path};
 
 use mxprobe::report::{
-    Comparison, DriverRecord, FindingRecord, MatchedBy, Outcome, Plan, Report, State, check, compare,
+    Comparison, DriverRecord, FindingRecord, MatchedBy, Outcome, Plan, Report, State, check, compare, to_json,
 };
 use serde_json::{Value, json};
 
@@ -321,4 +321,45 @@ fn a_driver_lacks_an_operation_only_where_it_was_asked_for_all_that_it_has() {
     assert!(!lacked(&fewer), "the run did not come to its end");
     fewer.plan = Some(plan(1, &["mma.*"]));
     assert!(!lacked(&fewer), "only some were wanted");
+}
+
+/// The report with its evidence as records, which are not compared as text.
+fn in_records(report: &Report) -> Report {
+    let mut report = report.clone();
+    for finding in report.operations.iter_mut().flat_map(|operation| &mut operation.findings) {
+        finding.evidence = finding.evidence.to_vec().into();
+    }
+    report
+}
+
+#[test]
+fn evidence_of_the_same_bytes_is_compared_as_dot_by_dot() {
+    let base = report("a100.json");
+    let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/a100.json")).unwrap();
+    // The same dots with other texts around them, and one other result.
+    let read = |text: &str| check::read_reports(text).expect("it is a report").remove(0);
+    let with_other_words = read(&text.replace("\"about\": \"", "\"about\": \"again: "));
+    assert!(with_other_words.operations[0].findings.iter().any(|finding| !finding.evidence.is_empty()));
+    let mut with_other_bits = base.clone();
+    let finding =
+        with_other_bits.operations[0].findings.iter_mut().rfind(|finding| finding.evidence.len() > 1).unwrap();
+    let mut evidence = finding.evidence.to_vec();
+    evidence[1].d = evidence[1].d.replace('0', "1");
+    finding.evidence = evidence.into();
+    let with_other_bits = read(&to_json(&with_other_bits));
+    // Lists beside other ones than in the first report.
+    let mut shifted = base.clone();
+    shifted.operations[0].findings.remove(0);
+    let shifted = read(&to_json(&shifted));
+    for several in [
+        vec![&base, &base, &base],
+        vec![&base, &with_other_words, &with_other_bits],
+        vec![&with_other_bits, &base, &with_other_bits, &with_other_words],
+        vec![&shifted, &base, &with_other_bits, &shifted],
+    ] {
+        let records: Vec<Report> = several.iter().map(|report| in_records(report)).collect();
+        let wanted = sides(&records.iter().collect::<Vec<_>>());
+        assert!(wanted.matches.iter().any(|found| found.dots_in_common > 0));
+        assert_eq!(json!(sides(&several)), json!(wanted));
+    }
 }

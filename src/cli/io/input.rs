@@ -7,7 +7,12 @@ use std::{
     sync::Arc,
 };
 
-use crate::report::{Report, check};
+use mxprobe_models::threads;
+
+use crate::{
+    aside::aside,
+    report::{Report, check},
+};
 
 use crate::cli::{failure::Failure, io::journal};
 
@@ -59,24 +64,11 @@ pub(crate) fn reports(paths: &[PathBuf]) -> Result<Vec<Saved>, Failure> {
             }
         }
     }
-    let each = found.len().div_ceil(mxprobe_models::threads()).max(1);
     // The first failure in the order of the files is reported.
-    let all = std::thread::scope(|scope| {
-        let read = |share: &[(PathBuf, usize)]| {
-            let share: Vec<(PathBuf, usize)> = share.to_vec();
-            let thread = std::thread::Builder::new().stack_size(STACK_BYTES);
-            let read = move || share.into_iter().map(saved).collect::<Vec<_>>();
-            thread.spawn_scoped(scope, read).expect("the system has another thread")
-        };
-        let shares: Vec<_> = found.chunks(each).map(read).collect();
-        let shares = shares.into_iter().flat_map(|share| share.join().expect("reading does not panic"));
-        shares.collect::<Result<Vec<Saved>, Failure>>()
-    })?;
+    let read = aside(found.len(), threads(), |at| Some(found[at].clone()), saved);
+    let all = read.into_iter().flatten().collect::<Result<Vec<Saved>, Failure>>()?;
     failure.map_or(Ok(all), Err)
 }
-
-/// As much as the main thread usually has: documents may be nested deeply.
-const STACK_BYTES: usize = 8 << 20;
 
 /// Reads the reports of one file.
 fn saved((path, given): (PathBuf, usize)) -> Result<Saved, Failure> {

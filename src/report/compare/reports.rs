@@ -6,13 +6,14 @@ use std::{
 };
 
 use foldhash::fast::RandomState;
-use mxprobe_api::{Format, OperationId};
+use mxprobe_api::{Format, OperationId, threads};
 
 use super::{
     keys::{comparable, keys},
     matching, matrix, same_device,
 };
 use crate::{
+    aside::aside,
     findings::{Comparable, Outcome},
     report::record::{
         Alone, Answer, COMPARISON_SCHEMA, Compared, Comparison, DotCompared, DotText, EvidenceList, EvidenceRecord,
@@ -32,8 +33,9 @@ pub fn compare(reports: &[(String, Report)]) -> Comparison {
     let reports: Vec<&Report> = reports.iter().map(|(_, report)| report).collect();
     let matched = matching::operations(&reports);
     let mut matches: Vec<Match> = Vec::new();
-    for found in &matched.matches {
-        let one = compare_match(found, &reports);
+    let of = &matched.matches;
+    let compared = aside(of.len(), threads(), |at| Some(&of[at]), |found| compare_match(found, &reports));
+    for one in compared.into_iter().flatten() {
         match matches.iter_mut().find(|other| says_the_same(other, &one)) {
             Some(other) => join(other, one),
             None => matches.push(one),
@@ -213,28 +215,56 @@ struct Asked<'a> {
     results: Vec<Option<(&'a str, &'a OperationId)>>,
 }
 
+/// The evidence of a finding of the first side. Others may have the very same.
+struct FirstList<'a> {
+    list: &'a EvidenceList,
+    formats: [Format; 4],
+    /// The place of each dot among all that were asked, and the result.
+    dots: Vec<(usize, &'a str)>,
+}
+
 /// Compares the dots that several reports have in their evidence: returns their number, and those with different
 /// results.
 fn compare_dots(found: &matching::Matched<'_>) -> (usize, Vec<DotCompared>) {
     let mut known: HashMap<Input<'_>, usize, RandomState> = HashMap::default();
     let mut asked: Vec<Asked<'_>> = Vec::new();
     let sides = found.operations.len();
+    // The lists of the first side that has any, with the places of their dots in `asked` and the results.
+    let mut first: Vec<FirstList<'_>> = Vec::new();
     for (side, operations) in found.operations.iter().enumerate() {
-        for report in operations {
+        let is_first = first.is_empty();
+        let lists = operations.iter().copied().flat_map(|report| {
             let id = &report.operation.id;
-            for list in report.findings.iter().map(|finding| &finding.evidence) {
-                for (place, dot) in list.texts().enumerate() {
-                    let d = dot.d;
-                    let at = *known.entry(input(dot, id)).or_insert_with(|| {
-                        asked.push(Asked { first: (list, place), results: vec![None; sides] });
-                        asked.len() - 1
-                    });
-                    // The first operation of a side represents it, unless a later one has a result that no side has yet.
-                    let results = &mut asked[at].results;
-                    if results[side].is_none() || results.iter().flatten().all(|(known, _)| *known != d) {
-                        results[side] = Some((d, id));
-                    }
+            report.findings.iter().map(move |finding| (id, &finding.evidence))
+        });
+        for (nth, (id, list)) in lists.enumerate() {
+            let twin = first.get(nth).filter(|_| !is_first);
+            let twin = twin.filter(|twin| twin.formats == formats(id) && twin.list.is_same_text(list));
+            let dots = match twin {
+                Some(twin) => Cow::Borrowed(&twin.dots),
+                None => Cow::Owned(
+                    list.texts()
+                        .enumerate()
+                        .map(|(place, dot)| {
+                            let d = dot.d;
+                            let at = *known.entry(input(dot, id)).or_insert_with(|| {
+                                asked.push(Asked { first: (list, place), results: vec![None; sides] });
+                                asked.len() - 1
+                            });
+                            (at, d)
+                        })
+                        .collect(),
+                ),
+            };
+            for (at, d) in dots.iter() {
+                // The first operation of a side represents it, unless a later one has a result that no side has yet.
+                let results = &mut asked[*at].results;
+                if results[side].is_none() || results.iter().flatten().all(|(known, _)| known != d) {
+                    results[side] = Some((d, id));
                 }
+            }
+            if is_first {
+                first.push(FirstList { list, formats: formats(id), dots: dots.into_owned() });
             }
         }
     }
@@ -274,9 +304,14 @@ fn is_zero(hex: &str) -> bool {
 
 fn input<'a>(dot: DotText<'a>, id: &OperationId) -> Input<'a> {
     let DotText { function, a, b, c, scales, .. } = dot;
+    Input { formats: formats(id), function, a, b, c, scales }
+}
+
+/// The formats in which dots of an operation are read.
+fn formats(id: &OperationId) -> [Format; 4] {
     // The same bits mean the same in xf32 as in tf32, but other numbers in FNUZ than in OCP formats.
     let read = |format: Format| if format == Format::XF32 { Format::TF32 } else { format };
-    Input { formats: [id.d, read(id.a), read(id.b), id.c], function, a, b, c, scales }
+    [id.d, read(id.a), read(id.b), id.c]
 }
 
 /// Whether two matches have the same answers on every side, so that one table suffices for both.

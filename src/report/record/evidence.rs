@@ -191,9 +191,25 @@ impl EvidenceList {
             Kept::Text(saved) => saved.dot(at),
         })
     }
+
+    /// Whether these are the same bytes of saved reports: then all dots are equal. The same dots may be written in other
+    /// bytes.
+    pub(in crate::report) fn is_same_text(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (Kept::Text(saved), Kept::Text(other)) => saved.written() == other.written(),
+            _ => false,
+        }
+    }
 }
 
 impl Saved {
+    /// All records, from the first to the last.
+    fn written(&self) -> &str {
+        let start = self.dots.first().map_or(0, |dot| dot.whole.start);
+        let end = self.dots.last().map_or(0, |dot| dot.whole.end);
+        &self.text[Place { start, end }.range()]
+    }
+
     fn decode(&self, at: usize) -> EvidenceRecord {
         serde_json::from_str(&self.text[self.dots[at].whole.range()]).expect("it was checked when it was read")
     }

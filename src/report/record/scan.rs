@@ -41,6 +41,7 @@ pub(super) fn scan(
         kept: String::new(),
         kept_to: 0,
         evidence: Vec::new(),
+        dots: Vec::new(),
     };
     match scanner.next()? {
         b'[' => {
@@ -79,6 +80,8 @@ struct Scanner<'a> {
     kept: String,
     kept_to: usize,
     evidence: Vec<EvidenceList>,
+    /// The dots of the current list.
+    dots: Vec<Places>,
 }
 
 impl Scanner<'_> {
@@ -261,9 +264,10 @@ impl Scanner<'_> {
         if self.skip(b']') {
             return Some(());
         }
-        let mut dots = Vec::new();
+        self.dots.clear();
         loop {
-            dots.push(self.dot()?);
+            let dot = self.dot()?;
+            self.dots.push(dot);
             if self.skip(b']') {
                 break;
             }
@@ -272,7 +276,8 @@ impl Scanner<'_> {
         self.kept.push_str(&self.text[self.kept_to..start]);
         let _ = write!(self.kept, r#"[{{"about":"{}","a":[],"d":""}}]"#, self.evidence.len());
         self.kept_to = self.at;
-        self.evidence.push(EvidenceList::saved(shared, dots));
+        // Of the size that it has: a list that grew may have twice the memory.
+        self.evidence.push(EvidenceList::saved(shared, self.dots.clone()));
         Some(())
     }
 
