@@ -63,7 +63,7 @@ unsafe fn add<V: Halves>(sum: &mut [V::D; 2], any: &mut [V::D; 2], term: [V::D; 
 unsafe fn special<V: Halves, const NG: usize>(
     node: &GridNode,
     terms: Terms<'_, V, NG>,
-    products: &Products<V, NG>,
+    products: &Products<'_, V, NG>,
 ) -> ([V::I; NG], bool) {
     // SAFETY: upheld by the caller.
     unsafe {
@@ -165,7 +165,7 @@ impl Grids<'_> {
         node: &GridNode,
         at: At<R>,
         terms: Terms<'_, V, NG>,
-        products: &mut Products<V, NG>,
+        products: &mut Products<'_, V, NG>,
         out: &mut Outcome<V, NG>,
         flags: &mut [V::I; NG],
     ) {
@@ -254,7 +254,7 @@ impl Grids<'_> {
     #[inline(always)]
     unsafe fn product<V: Halves, const NG: usize>(
         &self,
-        products: &Products<V, NG>,
+        products: &Products<'_, V, NG>,
         slot: usize,
         g: usize,
     ) -> [V::D; 2] {

@@ -23,6 +23,8 @@ mod products;
 mod settle;
 mod words;
 
+use std::mem::MaybeUninit;
+
 use super::{NARROW_PANEL, Piece, WIDE_PANEL, halves::Halves};
 #[cfg(target_arch = "x86_64")]
 use super::{avx2::Avx2, avx512::Avx512};
@@ -102,13 +104,21 @@ impl Grids<'_> {
                 nan: [zero; NG],
                 has_met: false,
             };
+            let most = |of: fn(&GridNode) -> usize| self.nodes.iter().map(of).max().unwrap_or(0);
+            let products = most(|node| node.products.len());
+            let terms = most(|node| node.products.len() + node.others.len());
+            // What no node uses is not written: all of it together is larger than a first-level cache.
+            let mut results = [const { MaybeUninit::uninit() }; MOST_NODES];
+            let mut exponents = [const { MaybeUninit::uninit() }; MOST_PRODUCTS];
+            let mut values = [const { MaybeUninit::uninit() }; MOST_PRODUCTS];
+            let mut errors = [const { MaybeUninit::uninit() }; MOST_PRODUCTS];
             let mut room = Room {
-                results: [none; MOST_NODES],
+                results: filled(&mut results[..self.nodes.len()], none),
                 c: none,
                 products: Products {
-                    exponents: [[zero; NG]; MOST_PRODUCTS],
-                    values: [[V::splat_f(0.0); NG]; MOST_PRODUCTS],
-                    errors: [[V::splat_d(0.0); 2]; MOST_PRODUCTS],
+                    exponents: filled(&mut exponents[..products], [zero; NG]),
+                    values: filled(&mut values[..products], [V::splat_f(0.0); NG]),
+                    errors: filled(&mut errors[..terms.min(MOST_PRODUCTS)], [V::splat_d(0.0); 2]),
                     most: [zero; NG],
                     leading: [zero; NG],
                     met: [zero; NG],
@@ -134,7 +144,7 @@ impl Grids<'_> {
         &self,
         first: usize,
         from: usize,
-        room: &mut Room<V, NG>,
+        room: &mut Room<'_, V, NG>,
     ) {
         // SAFETY: rows, columns, products and nodes are within the bounds of the task; the processor has the
         // instructions.
@@ -187,10 +197,20 @@ impl Grids<'_> {
 }
 
 /// Memory for the results of one operation.
-struct Room<V: Halves, const NG: usize> {
-    results: [Outcome<V, NG>; MOST_NODES],
+struct Room<'a, V: Halves, const NG: usize> {
+    results: &'a mut [Outcome<V, NG>],
     c: Outcome<V, NG>,
-    products: Products<V, NG>,
+    products: Products<'a, V, NG>,
+}
+
+/// Writes a value to all of some memory.
+#[inline(always)]
+fn filled<T: Copy>(memory: &mut [MaybeUninit<T>], value: T) -> &mut [T] {
+    for slot in memory.iter_mut() {
+        slot.write(value);
+    }
+    // SAFETY: all of it was written.
+    unsafe { &mut *(std::ptr::from_mut(memory) as *mut [T]) }
 }
 
 /// Rows of A, or a panel of B, as significands and exponents, and their scales likewise.

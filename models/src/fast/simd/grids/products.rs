@@ -7,18 +7,18 @@ use super::{
     row_of,
 };
 use crate::fast::{
-    grids::{GridNode, GridWidth, MOST_PRODUCTS},
+    grids::{GridNode, GridWidth},
     operand::{ABSENT, INFINITE},
     simd::halves::Halves,
 };
 
 /// The products of a node, and their special cases.
-pub(super) struct Products<V: Halves, const NG: usize> {
+pub(super) struct Products<'a, V: Halves, const NG: usize> {
     /// Of the factors together; not set if products are f32.
-    pub exponents: [[V::I; NG]; MOST_PRODUCTS],
-    pub values: [[V::F; NG]; MOST_PRODUCTS],
+    pub exponents: &'a mut [[V::I; NG]],
+    pub values: &'a mut [[V::F; NG]],
     /// Memory for the errors of additions in f64.
-    pub errors: [[V::D; 2]; MOST_PRODUCTS],
+    pub errors: &'a mut [[V::D; 2]],
     pub most: [V::I; NG],
     pub leading: [V::I; NG],
     pub met: [V::I; NG],
@@ -62,7 +62,7 @@ impl Grids<'_> {
         &self,
         node: &GridNode,
         at: At<R>,
-        into: &mut Products<V, NG>,
+        into: &mut Products<'_, V, NG>,
     ) {
         // SAFETY: as in `of_a`.
         unsafe {
@@ -92,7 +92,7 @@ impl Grids<'_> {
         &self,
         node: &GridNode,
         at: At<R>,
-        into: &mut Products<V, NG>,
+        into: &mut Products<'_, V, NG>,
     ) {
         // SAFETY: as in `of_a`.
         unsafe {
@@ -135,7 +135,7 @@ impl Grids<'_> {
         &self,
         node: &GridNode,
         at: At<R>,
-        into: &mut Products<V, NG>,
+        into: &mut Products<'_, V, NG>,
     ) {
         // SAFETY: as in `of_a`.
         unsafe {
@@ -182,7 +182,7 @@ impl Grids<'_> {
         &self,
         node: &GridNode,
         at: At<R>,
-        products: &Products<V, NG>,
+        products: &Products<'_, V, NG>,
         unit: &[V::I; NG],
     ) -> ([V::I; NG], [V::I; NG]) {
         // SAFETY: as in `of_a`.
@@ -213,7 +213,7 @@ impl Grids<'_> {
             for g in 0..NG {
                 biased[g] = V::sub(unit[g], V::splat_i(127));
             }
-            for (k, (exponents, values)) in node.products.iter().zip(products.exponents.iter().zip(&products.values)) {
+            for (k, (exponents, values)) in node.products.iter().zip(products.exponents.iter().zip(&*products.values)) {
                 let of_a = self.of_a::<V, R>(at, *k);
                 for g in 0..NG {
                     let value = if node.leads {

@@ -28,7 +28,7 @@ impl Grids<'_> {
         node: &GridNode,
         at: At<R>,
         terms: Terms<'_, V, NG>,
-        products: &mut Products<V, NG>,
+        products: &mut Products<'_, V, NG>,
         out: &mut Outcome<V, NG>,
         flags: &mut [V::I; NG],
     ) {
