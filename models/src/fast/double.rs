@@ -1,4 +1,4 @@
-//! Chains of f64 fused multiply-adds, which processors compute natively.
+//! Chains of f64 fused multiply-adds, which processors compute natively; factors of f32 are exact in f64.
 
 use mxprobe_api::{Elements, Format, OperationId, Overflow, Rounding, Subnormals};
 
@@ -24,7 +24,9 @@ pub(super) struct DoublePlan {
 impl DoublePlan {
     /// Compiles a plan to a chain, if the processor supports its rounding on `path`.
     pub(super) fn of(adders: &[Adder], unit: &Unit, plan: &Plan, id: &OperationId, path: Path) -> Option<Self> {
-        if [id.a, id.b, id.c, id.d] != [Format::F64; 4] || unit.flush != Flush::default() || path < Path::Avx2 {
+        let is_read = |format: Format| matches!(format, Format::F32 | Format::F64);
+        let are_read = is_read(id.a) && is_read(id.b) && [id.c, id.d] == [Format::F64; 2];
+        if !are_read || id.block_scale().is_some() || unit.flush != Flush::default() || path < Path::Avx2 {
             return None;
         }
         let mut order = Vec::new();
@@ -70,7 +72,15 @@ impl DoublePlan {
     }
 }
 
+/// Reads elements of f64 or f32.
 fn doubles_of(elements: &Elements, start: usize, into: &mut [f64]) {
+    if elements.format() == Format::F32 {
+        let bytes = &elements.bytes()[start * 4..][..into.len() * 4];
+        for (slot, four) in into.iter_mut().zip(bytes.chunks_exact(4)) {
+            *slot = f64::from(f32::from_le_bytes(four.try_into().expect("four bytes")));
+        }
+        return;
+    }
     let bytes = &elements.bytes()[start * 8..][..into.len() * 8];
     for (slot, eight) in into.iter_mut().zip(bytes.chunks_exact(8)) {
         *slot = f64::from_le_bytes(eight.try_into().expect("eight bytes"));

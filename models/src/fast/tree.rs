@@ -42,7 +42,7 @@ pub(crate) struct Step {
     pub kind: StepKind,
     /// Rounded to odd, otherwise to nearest even.
     pub odd: bool,
-    /// Rounded again, to f16.
+    /// Rounded again, to f16; the first rounding of a product and a value together is then to odd.
     pub half: bool,
     pub flush: Flush,
     /// A zero result is +0.
@@ -174,9 +174,10 @@ impl TreePlan {
             };
             // Rounding to f32 and then to f16 equals rounding once if the first rounding is exact, or if the operands
             // are two f16: 24 bits are at least twice 11 plus 2 (Figueroa, "When is double rounding innocuous?", 1995).
+            // The sum of an exact product and an f16 is rounded to odd before, which keeps what decides.
             let once = match kind {
                 StepKind::Product(_) => exact_products,
-                StepKind::ProductAnd(..) => false,
+                StepKind::ProductAnd(_, other) => exact_products && is_half(other),
                 StepKind::Both(one, other) => is_half(one) && is_half(other),
                 StepKind::One(_) => true,
             };

@@ -47,6 +47,8 @@ const FAMILIES: [Family; 8] = [
         operations: &[
             ("fma-chain", "dot.m1n1k16.f32.f32.f32.f32"),
             ("fma-chain", "dot.m1n1k16.f32.f16.f16.f32"),
+            ("fma-chain", "dot.m1n1k16.f16.f16.f16.f16"),
+            ("fma-chain", "dot.m1n1k16.f64.f32.f32.f64"),
             ("a100", "mma.m8n8k4.f64.f64.f64.f64"),
             ("a100", "mma.m8n8k4.f64.f64.f64.f64.rz"),
             ("a100", "mma.m8n8k4.f32.f16.f16.f32"),

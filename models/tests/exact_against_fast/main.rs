@@ -8,6 +8,7 @@ mod abreast;
 mod cancelling;
 mod families;
 mod folds;
+mod fused;
 mod inputs;
 mod left_over;
 mod odd_adders;

@@ -102,7 +102,11 @@ impl Tree<'_> {
                         StepKind::ProductAnd(k, x) => {
                             for g in 0..NG {
                                 let (a, b) = product(k, g);
-                                value[g] = V::fma(a, b, load(x, g));
+                                value[g] = if node.half {
+                                    odd_sum::<V>(V::mul(a, b), load(x, g))
+                                } else {
+                                    V::fma(a, b, load(x, g))
+                                };
                             }
                         }
                         StepKind::Both(x, y) => {
