@@ -99,19 +99,26 @@ impl Elements {
     }
 }
 
-/// Eight dots of one evaluator.
-struct Task<'a> {
+/// Eight dots of one evaluator, and the state of their evaluation in words.
+struct InWords<'a> {
     compiled: &'a Compiled,
-    room: &'a mut Room,
-}
-
-/// What is known of eight dots.
-struct Found {
+    products: &'a [Elements],
+    c: &'a Elements,
+    terms: &'a mut [Terms],
+    results: &'a mut [Terms],
     bits: Lanes,
     /// Where a NaN or an infinity occurs.
     special: Lanes,
     /// Where a sum may not fit a word.
     wide: Lanes,
+}
+
+/// Eight dots of one evaluator, computed as numbers.
+struct AsNumbers<'a> {
+    compiled: &'a Compiled,
+    numbers: &'a mut Numbers,
+    factors: (&'a [Elements], &'a [Elements]),
+    c: &'a Elements,
 }
 
 /// The result of a dot that was computed side by side with others.
@@ -158,82 +165,86 @@ impl Compiled {
         room: &mut Room,
     ) -> [Known; DOTS] {
         room.load(from, places);
-        let Ok(found) = on_vectors(path, Task { compiled: self, room }) else { return [Known::Special; DOTS] };
-        std::array::from_fn(|lane| match (found.special.0[lane], found.wide.0[lane]) {
-            (0, 0) => Known::Bits(found.bits.0[lane].cast_unsigned()),
+        let Room { products, factors, c, arithmetic } = room;
+        let zero = Lanes::ZERO;
+        let found = match arithmetic {
+            Arithmetic::Words { terms, results } => {
+                let (bits, special, wide) = (zero, zero, zero);
+                let task = InWords { compiled: self, products, c, terms, results, bits, special, wide };
+                on_vectors(path, task).map(|task| (task.bits, task.special, task.wide)).ok()
+            }
+            Arithmetic::Numbers(numbers) => {
+                on_vectors(path, AsNumbers { compiled: self, numbers, factors: (products, factors), c }).ok()
+            }
+        };
+        let Some((bits, special, wide)) = found else { return [Known::Special; DOTS] };
+        std::array::from_fn(|lane| match (special.0[lane], wide.0[lane]) {
+            (0, 0) => Known::Bits(bits.0[lane].cast_unsigned()),
             (0, _) => Known::Wide,
             _ => Known::Special,
         })
     }
 }
 
-impl Vectorised for Task<'_> {
-    type Output = Found;
+impl Vectorised for AsNumbers<'_> {
+    type Output = (Lanes, Lanes, Lanes);
 
     #[inline(always)]
-    fn run(self) -> Found {
-        let Self { compiled, room: Room { products, factors, c, arithmetic } } = self;
-        match arithmetic {
-            Arithmetic::Words { terms, results } => in_words(compiled, products, c, terms, results),
-            Arithmetic::Numbers(numbers) => {
-                let (bits, abandoned) = numbers.compute(compiled, (products, factors), c);
-                Found { bits, special: abandoned.special, wide: abandoned.wide }
-            }
-        }
+    fn run(self) -> Self::Output {
+        let (bits, abandoned) = self.numbers.compute(self.compiled, self.factors, self.c);
+        (bits, abandoned.special, abandoned.wide)
     }
 }
 
-/// Computes nodes in words of 64 bits.
-#[inline(always)]
-fn in_words(
-    compiled: &Compiled,
-    products: &[Elements],
-    c: &Elements,
-    terms: &mut [Terms],
-    results: &mut [Terms],
-) -> Found {
-    let (c, special) = c.terms(Class::Values, compiled.c_fraction_bits);
-    let mut found = Found { bits: Lanes::ZERO, special, wide: Lanes::ZERO };
-    for (index, node) in compiled.nodes.iter().enumerate() {
-        let adder = &compiled.adders[node.adder];
-        let count = node.to - node.from;
-        let mut highest = Highest::NONE;
-        for (slot, term) in terms.iter_mut().zip(&compiled.terms[node.from..node.to]) {
-            *slot = match *term {
-                Term::Product(k) => {
-                    let bits = compiled.product_fraction_bits;
-                    let (product, special) = products[k].terms(Class::Products, bits);
-                    found.special = found.special | special;
-                    if adder.rules.product_overflow {
-                        let leading = product.lsb + product.magnitude.length();
-                        found.special =
-                            found.special | leading.is_above(Lanes::all(128)) & !product.magnitude.is_zero();
+impl Vectorised for InWords<'_> {
+    type Output = Self;
+
+    #[inline(always)]
+    fn run(mut self) -> Self {
+        let compiled = self.compiled;
+        let (c, special) = self.c.terms(Class::Values, compiled.c_fraction_bits);
+        self.special = special;
+        for (index, node) in compiled.nodes.iter().enumerate() {
+            let adder = &compiled.adders[node.adder];
+            let count = node.to - node.from;
+            let mut highest = Highest::NONE;
+            for (slot, term) in self.terms.iter_mut().zip(&compiled.terms[node.from..node.to]) {
+                *slot = match *term {
+                    Term::Product(k) => {
+                        let bits = compiled.product_fraction_bits;
+                        let (product, special) = self.products[k].terms(Class::Products, bits);
+                        self.special = self.special | special;
+                        if adder.rules.product_overflow {
+                            let leading = product.lsb + product.magnitude.length();
+                            self.special =
+                                self.special | leading.is_above(Lanes::all(128)) & !product.magnitude.is_zero();
+                        }
+                        product
                     }
-                    product
-                }
-                Term::Node(index) => results[index],
-                Term::C => c,
-                Term::PositiveZero => Terms::ZERO,
-            };
-            highest.join(slot);
-        }
-        let terms = &terms[..count];
-        let sum = sum(adder, terms, &highest, node.reserve, &mut found.wide);
-        let mut special = Lanes::ZERO;
-        if matches!(adder.rules.output, Output::Integer { .. }) {
-            // Integers have no bits below 1, unless a grid created some.
-            found.wide = found.wide | !sum.lsb.is_zero();
-        }
-        let rounded = rounded(adder, terms, sum, found.special | found.wide, &mut special);
-        if index + 1 == compiled.nodes.len() {
-            found.bits = rounded.bits;
-        } else {
-            found.special = found.special | special;
-            if !(!found.special & !found.wide).any() {
-                return found;
+                    Term::Node(index) => self.results[index],
+                    Term::C => c,
+                    Term::PositiveZero => Terms::ZERO,
+                };
+                highest.join(slot);
             }
-            results[index] = rounded.read;
+            let terms = &self.terms[..count];
+            let sum = sum(adder, terms, &highest, node.reserve, &mut self.wide);
+            let mut special = Lanes::ZERO;
+            if matches!(adder.rules.output, Output::Integer { .. }) {
+                // Integers have no bits below 1, unless a grid created some.
+                self.wide = self.wide | !sum.lsb.is_zero();
+            }
+            let rounded = rounded(adder, terms, sum, self.special | self.wide, &mut special);
+            if index + 1 == compiled.nodes.len() {
+                self.bits = rounded.bits;
+            } else {
+                self.special = self.special | special;
+                if !(!self.special & !self.wide).any() {
+                    return self;
+                }
+                self.results[index] = rounded.read;
+            }
         }
+        self
     }
-    found
 }
