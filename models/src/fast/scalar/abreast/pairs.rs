@@ -26,9 +26,6 @@ use crate::{
 const LEAST: i64 = -800;
 const MOST: i64 = 970;
 
-/// The most fraction bits of a product that is short.
-const SHORT: i32 = 30;
-
 /// The exponents of normal numbers of f64.
 const NORMAL: (i64, i64) = (-1022, 1022);
 
@@ -144,10 +141,6 @@ impl Numbers {
     /// Memory for dots of `k` products, if the plan can be computed this way.
     pub(super) fn of(compiled: &Compiled, k: usize) -> Option<Self> {
         let has_factors = compiled.product_fraction_bits > 50;
-        // Words of 64 bits hold most sums of short products, and add them faster.
-        if compiled.product_fraction_bits <= SHORT {
-            return None;
-        }
         let formats = [compiled.a.format, compiled.b.format, compiled.c.format];
         let takes = |format: &Format| format.as_float().is_some_and(|float| float.fraction_bits <= FRACTION_BITS);
         if compiled.scale.is_some()
