@@ -53,7 +53,7 @@ impl Evaluator {
 
     /// Computes d of some of the dots, as bytes.
     fn dots_of(&self, operands: &DotOperands<'_>, dots: Range<usize>, into: &mut [u8]) {
-        let sample = Sample::with_path(&self.id, self.unit.flush, self.path());
+        let sample = Sample::with_path(&self.id, self.unit.flush, self.asked);
         let mut rest = Rest { evaluator: self, operands, first: dots.start, sample, places: Vec::new() };
         let done = match self.kernels() {
             Kernels::Chain(kernel) => in_lanes(kernel, dots.clone(), into, &mut rest),

@@ -74,7 +74,9 @@ pub struct Evaluator {
     /// Computes what the chain or the tree kernel leaves, and is made when that first leaves something.
     spare: OnceLock<Kernels>,
     one_nan: Option<OneNan>,
+    /// The path used for whole matrices, and the one that dots may use.
     path: Path,
+    asked: Path,
 }
 
 impl Evaluator {
@@ -108,11 +110,11 @@ impl Evaluator {
             (id.a, id.b, unit.flush.a, unit.flush.b) = (to, to, false, false);
         }
         let compiled = Compiled::new(adders, &unit, &plan, &id);
-        let path = path.min(path::fastest());
-        let kernel = Kernels::of(adders, &unit, &plan, &id, path);
-        let path = if matches!(kernel, Kernels::None) { path.min(Path::Scalar) } else { path };
+        let asked = path.min(path::fastest());
+        let kernel = Kernels::of(adders, &unit, &plan, &id, asked);
+        let path = if matches!(kernel, Kernels::None) { asked.min(Path::Scalar) } else { asked };
         let (adders, spare) = (adders.to_vec(), OnceLock::new());
-        Self { id, converted, adders, unit, plan, compiled, kernel, spare, one_nan: None, path }
+        Self { id, converted, adders, unit, plan, compiled, kernel, spare, one_nan: None, path, asked }
     }
 
     /// The operation that it computes.

@@ -58,7 +58,7 @@ enum Arithmetic {
     /// That of words of 64 bits.
     Words { terms: Vec<Terms>, results: Vec<Terms> },
     /// That of f64.
-    Numbers(Numbers),
+    Numbers(Box<Numbers>),
 }
 
 impl Room {
@@ -138,7 +138,7 @@ impl Compiled {
         let elements = |count: usize| vec![Elements::ZERO; count];
         if let Some(numbers) = Numbers::of(self, k) {
             let factors = elements(if numbers.has_factors() { k } else { 0 });
-            let arithmetic = Arithmetic::Numbers(numbers);
+            let arithmetic = Arithmetic::Numbers(Box::new(numbers));
             return Some(Room { products: elements(k), factors, c: Elements::ZERO, arithmetic });
         }
         let narrow = |node: &Node| match self.adders[node.adder].rules.output {

@@ -79,11 +79,13 @@ impl Reals {
     }
 
     #[inline(always)]
+    #[allow(clippy::float_cmp, reason = "numbers are exact")]
     pub(super) fn is_zero(self) -> Lanes {
         self.compare(Self::ZERO, |value, zero| value == zero)
     }
 
     #[inline(always)]
+    #[allow(clippy::float_cmp, reason = "numbers are exact")]
     pub(super) fn is(self, other: Self) -> Lanes {
         self.compare(other, |x, y| x == y)
     }
