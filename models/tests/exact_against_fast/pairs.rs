@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use mxprobe_api::{Format, OperationId, Overflow, Random, Rounding, Subnormals};
+use mxprobe_api::{Decoded, Format, OperationId, Overflow, Random, Rounding, Subnormals};
 use mxprobe_models::{Adder, Below, Class, Dot, Evaluator, Exponent, GridRule, Model, Output, Path, Sample, ZeroSign};
 
 /// Products that are rounded alone and in pairs; and, in the second unit, with another term.
@@ -55,13 +55,33 @@ source = "here"
 const DOTS: usize = 61;
 const SETS: usize = 300;
 
-/// Finite bits of a format: all of them, or values near each other that cancel.
-fn drawn(format: Format, is_near: bool, random: &mut Random) -> u64 {
+/// How operands are drawn.
+#[derive(Clone, Copy)]
+enum Values {
+    /// All finite bits.
+    Any,
+    /// Values near one, that cancel.
+    Near,
+    /// Exponents within some sixty of each other.
+    Spread,
+}
+
+/// Finite bits of a format.
+fn drawn(format: Format, values: Values, random: &mut Random) -> u64 {
+    let float = format.as_float().unwrap();
     loop {
         let bits = random.bits() & format.mask();
-        let near = [format.one(), format.one() | format.negative_zero().unwrap_or(0)][random.below(2)];
-        let bits = if is_near { near ^ (bits & 7 << random.below(9)) } else { bits };
-        if !matches!(format.decode(bits), mxprobe_api::Decoded::Nan { .. } | mxprobe_api::Decoded::Infinity { .. }) {
+        let one = [format.one(), format.one() | format.negative_zero().unwrap_or(0)][random.below(2)];
+        let most = float.max_exponent().min(-float.min_exponent()).min(30);
+        let exponent = u64::from(random.between(-most, most).unsigned_abs()) << float.fraction_bits;
+        let fraction = bits & ((1 << float.fraction_bits) - 1);
+        let bits = match values {
+            Values::Any => bits,
+            Values::Near => one ^ (bits & 7 << random.below(9)),
+            Values::Spread if random.below(2) == 0 => one + exponent | fraction,
+            Values::Spread => one - exponent | fraction,
+        };
+        if !matches!(format.decode(bits), Decoded::Nan { .. } | Decoded::Infinity { .. }) {
             return bits;
         }
     }
@@ -113,6 +133,7 @@ fn sums_of_two_terms_are_those_of_the_exact_evaluator() {
             for adder in &mut adders {
                 let is_last = adder.name == "last" || set % 2 == 0;
                 *adder = any(adder, if is_last { id.d } else { formats[random.below(4)] }, &mut random);
+                // What f64 does itself, on half of those.
                 if id.a == Format::F64 && set % 4 == 0 && adder.name != "last" {
                     adder.grid.clear();
                     adder.output = Output::in_format(id.d);
@@ -123,9 +144,10 @@ fn sums_of_two_terms_are_those_of_the_exact_evaluator() {
             let mut samples: Vec<Sample> = paths.iter().map(|path| Sample::with_path(id, unit.flush, *path)).collect();
             let mut wanted = Vec::new();
             for dot in 0..DOTS {
-                let mut operands = |format: Format| (0..k).map(|_| drawn(format, dot % 2 == 0, &mut random)).collect();
+                let values = [Values::Any, Values::Near, Values::Spread][dot % 3];
+                let mut operands = |format: Format| (0..k).map(|_| drawn(format, values, &mut random)).collect();
                 let (a, b): (Vec<u64>, Vec<u64>) = (operands(id.a), operands(id.b));
-                let dot = Dot { a: &a, b: &b, c: drawn(id.c, dot % 4 == 0, &mut random), scales: None };
+                let dot = Dot { a: &a, b: &b, c: drawn(id.c, values, &mut random), scales: None };
                 samples.iter_mut().for_each(|sample| sample.push(dot));
                 wanted.push((exact.dot(dot).unwrap(), a.clone(), b.clone(), dot.c));
             }

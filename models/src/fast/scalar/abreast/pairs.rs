@@ -240,7 +240,17 @@ impl Numbers {
         if let ([Term::Product(k), _] | [_, Term::Product(k)], true) = (terms, self.has_factors) {
             let (product, other) = if first.class == Class::Products { (first, second) } else { (second, first) };
             *wide = *wide | product.is_zero() & product.exponent.is_above(Lanes::all(NO_EXPONENT));
-            return ((self.a[*k].times_and(self.b[*k], other.high), Reals::ZERO), zeros(&parts));
+            if is_native(adder) {
+                return ((self.a[*k].times_and(self.b[*k], other.high), Reals::ZERO), zeros(&parts));
+            }
+            *wide = *wide | is_extreme(product.high);
+            let [product, other] = if adder.rules.grid.is_empty() {
+                [product, other].map(|part| (part.high, part.low))
+            } else {
+                let unit = unit(adder, &parts, wide);
+                [product, other].map(|part| part.cut(unit, adder.rules.below))
+            };
+            return (sum_of_three(product, other.0), zeros(&parts));
         }
         if adder.rules.grid.is_empty() {
             return (first.high.plus(second.high), zeros(&parts));
@@ -279,6 +289,32 @@ impl Numbers {
     }
 }
 
+/// The rounded sum of a product in two parts and another term, and a number of the sign of its error.
+///
+/// The smaller parts are added to odd, so that their sum lies on the same side of every number of 53 bits (Boldo and
+/// Melquiond, "Emulation of a FMA and correctly rounded sums", 2008).
+#[inline(always)]
+fn sum_of_three((high, low): (Reals, Reals), other: Reals) -> (Reals, Reals) {
+    let (high, low) = high.plus(low);
+    let (sum, error) = high.plus(other);
+    let (rest, lost) = error.plus(low);
+    sum.plus(odd(rest, lost))
+}
+
+/// A rounded sum and its error as one number, rounded to odd.
+#[inline(always)]
+fn odd(high: Reals, low: Reals) -> Reals {
+    Reals::of_bits(toward_zero(high, low) | Lanes::all(1) & !low.is_zero())
+}
+
+/// The bits of a rounded sum and its error as one number, rounded toward zero.
+#[inline(always)]
+fn toward_zero(high: Reals, low: Reals) -> Lanes {
+    // Steps from a number to the next one away from zero are the same for both signs.
+    let is_past = (low.is_negative() ^ high.is_negative()) & !low.is_zero();
+    high.bits() + is_past
+}
+
 /// Where all terms are −0, and where all are +0.
 #[derive(Clone, Copy)]
 struct Zeros {
@@ -306,12 +342,8 @@ fn is_taken(compiled: &Compiled, node: &Node, has_factors: bool) -> bool {
     let is_f64 = encoding.fraction_bits == FRACTION_BITS && adder.format == Format::F64;
     let terms = &compiled.terms[node.from..node.to];
     let of_products = terms.iter().filter(|term| matches!(term, Term::Product(_))).count();
-    // The part of a product that does not fit one number is only known of a product alone; a fused multiply-add rounds
-    // once, to nearest.
-    let is_fused = has_factors && of_products == 1 && terms.len() == 2;
     (1..=2).contains(&terms.len())
         && (!has_factors || of_products <= 1)
-        && (!is_fused || is_f64 && rules.grid.is_empty() && rounder.rounding == Rounding::NearestEven)
         && (is_f64 || encoding.fraction_bits <= NARROW)
         && encoding.exponent_bits <= 11
         && matches!(encoding.specials, Specials::Ieee | Specials::AllOnesNan | Specials::None)
@@ -373,11 +405,8 @@ fn rounded(
     abandoned.special = abandoned.special | exponent.is_above(Lanes::all(Reals::BIAS));
     abandoned.wide = abandoned.wide | exponent.is_above(Lanes::all(MOST));
     let is_exact = low.is_zero();
-    let (below, above) = (low.is_negative() & !is_exact, !low.is_negative() & !is_exact);
     let is_negative = high.is_negative();
-    // Steps from a number to the next one away from zero are the same for both signs.
-    let past = (below & !is_negative) | (above & is_negative);
-    let toward_zero = high.bits() + past;
+    let toward_zero = toward_zero(high, low);
     let bits = rounder.encoding.fraction_bits;
     let mut value = if bits == FRACTION_BITS {
         let one = Lanes::all(1);
@@ -389,7 +418,7 @@ fn rounded(
             Rounding::Up => Reals::of_bits(toward_zero + (one & !is_exact & !is_negative)),
         }
     } else {
-        let odd = Reals::of_bits(toward_zero | Lanes::all(1) & !is_exact);
+        let odd = odd(high, low);
         let exponent = odd.exponent().max(Lanes::all(i64::from(rounder.min_exponent)));
         let is_far = is_extreme(high);
         abandoned.wide = abandoned.wide | is_far;
