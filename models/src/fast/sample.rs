@@ -39,16 +39,19 @@ pub struct Sample {
     /// Products of A and B; empty if one might not fit a word.
     products: Vec<Unpacked>,
     has_products: bool,
+    /// Whether the number of dots that take the exact evaluator is the same on every path.
+    is_counted: bool,
     c: Vec<Unpacked>,
     scale_a: Vec<Unpacked>,
     scale_b: Vec<Unpacked>,
 }
 
 impl Sample {
-    /// An empty sample for evaluators with this flushing.
+    /// An empty sample for evaluators with this flushing. How many of its dots take the exact evaluator does not depend on
+    /// the processor.
     #[must_use]
     pub fn new(id: &OperationId, flush: Flush) -> Self {
-        Self::with_path(id, flush, Path::Avx512)
+        Self { is_counted: true, ..Self::with_path(id, flush, Path::Avx512) }
     }
 
     /// The same, with dots computed on `path`, or on the fastest one below it that the processor supports: eight side
@@ -68,6 +71,7 @@ impl Sample {
             converted: Conversion::of_operands(id, flush),
             path: path.min(fastest()),
             has_products: significand_bits(of_a.format) + significand_bits(of_b.format) <= 64,
+            is_counted: false,
             of_a,
             of_b,
             of_c: Reader::new(id.c, flush.c, flush.to_positive),
@@ -243,7 +247,8 @@ impl Evaluator {
         let abreast = sample.path >= Path::Avx2;
         let Sample { k, a, b, products, c, .. } = sample;
         let from = Source { k: *k, a, b, products, c };
-        let mut room = if abreast { self.compiled.room_abreast(*k, sample.has_products) } else { None };
+        let mut room =
+            if abreast { self.compiled.room_abreast(*k, sample.has_products, sample.is_counted) } else { None };
         let mut which = which.into_iter();
         let (mut places, mut exact) = ([0; DOTS], 0);
         loop {
@@ -306,7 +311,7 @@ mod tests {
                 let compiled = &evaluator.compiled;
                 let k = id.shape.sizes().2;
                 let mut sample = Sample::new(id, evaluator.flush());
-                let Some(mut room) = compiled.room_abreast(k, sample.has_products) else { continue };
+                let Some(mut room) = compiled.room_abreast(k, sample.has_products, false) else { continue };
                 for _ in 0..DOTS {
                     let mut one = |format: Format| {
                         let sign = format.negative_zero().unwrap_or(0);

@@ -78,8 +78,8 @@ fn drawn(format: Format, values: Values, random: &mut Random) -> u64 {
         let bits = match values {
             Values::Any => bits,
             Values::Near => one ^ (bits & 7 << random.below(9)),
-            Values::Spread if random.below(2) == 0 => one + exponent | fraction,
-            Values::Spread => one - exponent | fraction,
+            Values::Spread if random.below(2) == 0 => (one + exponent) | fraction,
+            Values::Spread => (one - exponent) | fraction,
         };
         if !matches!(format.decode(bits), Decoded::Nan { .. } | Decoded::Infinity { .. }) {
             return bits;

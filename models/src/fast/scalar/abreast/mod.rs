@@ -3,6 +3,7 @@
 //! It follows the evaluator of one dot step by step. A dot that holds a NaN or an infinity, that becomes infinite on
 //! the way, or whose sum may not fit the word is abandoned in its lane and computed alone.
 
+mod elements;
 mod lanes;
 mod output;
 mod pairs;
@@ -11,10 +12,11 @@ mod sum;
 
 pub(in crate::fast) use lanes::DOTS;
 
+use elements::Elements;
 use lanes::Lanes;
 use output::rounded;
 use pairs::Numbers;
-use sum::{Highest, NO_EXPONENT, Terms, sum};
+use sum::{Highest, Terms, sum};
 
 use super::compiled::{Compiled, Node};
 use crate::{
@@ -22,7 +24,7 @@ use crate::{
     fast::{
         path::Path,
         simd::{Vectorised, on_vectors},
-        unpack::{NEGATIVE, SPECIAL, Unpacked, ZERO},
+        unpack::Unpacked,
     },
     tree::Term,
 };
@@ -35,13 +37,6 @@ pub(in crate::fast) struct Source<'a> {
     pub(in crate::fast) b: &'a [Unpacked],
     pub(in crate::fast) products: &'a [Unpacked],
     pub(in crate::fast) c: &'a [Unpacked],
-}
-
-/// One element of each dot: significands, and exponents with kinds in the upper half.
-#[derive(Clone, Copy)]
-struct Elements {
-    significands: Lanes,
-    rest: Lanes,
 }
 
 /// Memory for the products, the terms and the results of eight dots.
@@ -83,22 +78,6 @@ impl Room {
     }
 }
 
-impl Elements {
-    const ZERO: Self = Self { significands: Lanes::ZERO, rest: Lanes::ZERO };
-
-    /// Reads the elements as terms; the mask says where they are NaN or infinite.
-    #[inline(always)]
-    fn terms(&self, class: Class, fraction_bits: i32) -> (Terms, Lanes) {
-        let half = Lanes::all(32);
-        let exponent = self.rest << half >> half;
-        let holds = |bit: u32| !(self.rest & Lanes::all(i64::from(bit) << 32)).is_zero();
-        let lsb = exponent - Lanes::all(i64::from(fraction_bits));
-        let exponent = Lanes::all(NO_EXPONENT).select(holds(ZERO), exponent);
-        let magnitude = self.significands;
-        (Terms { class, negative: holds(NEGATIVE), magnitude, lsb, exponent }, holds(SPECIAL))
-    }
-}
-
 /// Eight dots of one evaluator, and the state of their evaluation in words.
 struct InWords<'a> {
     compiled: &'a Compiled,
@@ -133,10 +112,11 @@ pub(in crate::fast) enum Known {
 
 impl Compiled {
     /// Memory for eight dots of `k` products, if the plan can be computed this way; `has_products` says whether the
-    /// products of its operation fit a word.
-    pub(in crate::fast) fn room_abreast(&self, k: usize, has_products: bool) -> Option<Room> {
+    /// products of its operation fit a word, and `is_counted` whether the dots that need the exact evaluator must be the
+    /// same as without vectors.
+    pub(in crate::fast) fn room_abreast(&self, k: usize, has_products: bool, is_counted: bool) -> Option<Room> {
         let elements = |count: usize| vec![Elements::ZERO; count];
-        if let Some(numbers) = Numbers::of(self, k) {
+        if let Some(numbers) = Numbers::of(self, k).filter(|numbers| !is_counted || !numbers.has_wide_range()) {
             let factors = elements(if numbers.has_factors() { k } else { 0 });
             let arithmetic = Arithmetic::Numbers(Box::new(numbers));
             return Some(Room { products: elements(k), factors, c: Elements::ZERO, arithmetic });

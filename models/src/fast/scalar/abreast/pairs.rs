@@ -11,7 +11,7 @@ use super::{
         compiled::{Compiled, Node},
         output::{Adding, Rounder},
     },
-    Elements,
+    elements::Elements,
     lanes::Lanes,
     reals::Reals,
     sum::NO_EXPONENT,
@@ -105,6 +105,7 @@ pub(super) struct Numbers {
     of_c: Lanes,
     results: Vec<Reals>,
     has_factors: bool,
+    has_wide_range: bool,
 }
 
 /// The lanes that are abandoned: with a NaN or an infinity, and beyond the range.
@@ -150,6 +151,8 @@ impl Numbers {
             return None;
         }
         let of_factors = if has_factors { k } else { 0 };
+        let results = compiled.nodes.iter().map(|node| compiled.adders[node.adder].format);
+        let has_wide_range = formats.into_iter().chain(results).any(|format| format == Format::F64);
         Some(Self {
             a: vec![Reals::ZERO; k],
             b: vec![Reals::ZERO; of_factors],
@@ -158,7 +161,13 @@ impl Numbers {
             of_c: Lanes::ZERO,
             results: vec![Reals::ZERO; compiled.nodes.len()],
             has_factors,
+            has_wide_range,
         })
+    }
+
+    /// Whether a number may be of f64, so that one dot at a time may need a sum that no word holds.
+    pub(super) fn has_wide_range(&self) -> bool {
+        self.has_wide_range
     }
 
     /// Whether products are read as two factors.
