@@ -45,7 +45,7 @@ basis = "specified"
 source = "here"
 
 [[unit]]
-tree = "last(inner(0..2), product(inner(2..3, c), 3..4))"
+tree = "last(inner(0..1, product(1..2)), product(inner(2..3, c), 3..4))"
 operations = ["dot.m1n1k4.f32.{f32.f32,f16.f16,bf16.bf16}.f32"]
 basis = "specified"
 source = "here"
@@ -165,4 +165,30 @@ fn sums_of_two_terms_are_those_of_the_exact_evaluator() {
         }
     }
     assert!(paths.is_empty() || compared >= 14 * SETS * DOTS, "{compared}");
+}
+
+#[test]
+fn a_product_just_below_half_a_unit_decides_a_fused_sum_that_looks_tied() {
+    let model = Model::parse("pairs.toml", FILE, None).unwrap_or_else(|error| panic!("{error}"));
+    let plan = Arc::new(model.plan(&model.units[1].operations[0]).unwrap().1);
+    let id: OperationId = "dot.m1n1k4.f64.f64.f64.f64".parse().unwrap();
+    let nearest = |adder: &Adder| Adder { output: Output::in_format(id.d), ..adder.clone() };
+    let rule = GridRule { terms: Class::All, exponent: Exponent::Leading, fraction_bits: 200, exponent_floor: None };
+    let adders: Vec<Adder> = model.adders.iter().map(|adder| Adder { grid: vec![rule], ..nearest(adder) }).collect();
+    let flush = model.units[1].flush;
+    let evaluator = Evaluator::of_plan(&adders, flush, &plan, &id, Path::Scalar).unwrap();
+    // (1 + 2^-52) · (2^-53 − 2^-105) = 2^-53 − 2^-157.
+    let bits = f64::to_bits;
+    let b = bits(2f64.powi(-53) - 2f64.powi(-105));
+    let (a, b) = ([0, 0, bits(1.0 + 2f64.powi(-52)), 0], [0, 0, b, 0]);
+    let c = 1.0 + 2f64.powi(-52);
+    let dot = Dot { a: &a, b: &b, c: bits(c), scales: None };
+    for path in Path::available() {
+        let mut sample = Sample::with_path(&id, flush, path);
+        sample.push(dot);
+        evaluator.visit(&sample, 0..1, |_, d| {
+            assert_eq!(d, bits(c), "{path:?}: {d:#x}");
+            true
+        });
+    }
 }
