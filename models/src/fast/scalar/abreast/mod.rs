@@ -116,7 +116,7 @@ impl Compiled {
     /// same as without vectors.
     pub(in crate::fast) fn room_abreast(&self, k: usize, has_products: bool, is_counted: bool) -> Option<Room> {
         let elements = |count: usize| vec![Elements::ZERO; count];
-        if let Some(numbers) = Numbers::of(self, k).filter(|numbers| !is_counted || !numbers.has_wide_range()) {
+        if let Some(numbers) = Numbers::of(self, k, is_counted) {
             let factors = elements(if numbers.has_factors() { k } else { 0 });
             let arithmetic = Arithmetic::Numbers(Box::new(numbers));
             return Some(Room { products: elements(k), factors, c: Elements::ZERO, arithmetic });

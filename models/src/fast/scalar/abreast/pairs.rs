@@ -14,11 +14,10 @@ use super::{
     elements::Elements,
     lanes::Lanes,
     reals::Reals,
-    sum::NO_EXPONENT,
+    sum::{NO_EXPONENT, Terms},
 };
 use crate::{
     adder::{Below, Class, Exponent, ZeroSign},
-    fast::unpack::{NEGATIVE, SPECIAL, ZERO},
     tree::Term,
 };
 
@@ -46,6 +45,7 @@ impl Part {
     const ZERO: Self =
         Self { class: Class::Values, high: Reals::ZERO, low: Reals::ZERO, exponent: Lanes::all(NO_EXPONENT) };
 
+    #[inline(always)]
     fn is_zero(&self) -> Lanes {
         self.high.is_zero()
     }
@@ -105,7 +105,6 @@ pub(super) struct Numbers {
     of_c: Lanes,
     results: Vec<Reals>,
     has_factors: bool,
-    has_wide_range: bool,
 }
 
 /// The lanes that are abandoned: with a NaN or an infinity, and beyond the range.
@@ -125,34 +124,30 @@ fn is_extreme(value: Reals) -> Lanes {
 /// The numbers that elements stand for, and their exponents.
 #[inline(always)]
 fn read(elements: &Elements, fraction_bits: i32, special: &mut Lanes) -> (Reals, Lanes) {
-    let half = Lanes::all(32);
-    let exponent = elements.rest << half >> half;
-    let holds = |bit: u32| !(elements.rest & Lanes::all(i64::from(bit) << 32)).is_zero();
-    *special = *special | holds(SPECIAL);
-    let lsb = exponent - Lanes::all(i64::from(fraction_bits));
+    let (Terms { negative, magnitude, lsb, exponent, .. }, is_special) = elements.terms(Class::Values, fraction_bits);
+    *special = *special | is_special;
     // The lowest bit of f64 is too small a factor; its root is not.
     let root = lsb >> Lanes::all(1);
-    let scaled = Reals::of_whole(elements.significands) * Reals::power_of_two(root);
+    let scaled = Reals::of_whole(magnitude) * Reals::power_of_two(root);
     let value = scaled * Reals::power_of_two(lsb - root);
-    let value = Reals::of_bits(value.bits() ^ holds(NEGATIVE) & SIGN);
-    (value, Lanes::all(NO_EXPONENT).select(holds(ZERO), exponent))
+    (Reals::of_bits(value.bits() ^ negative & SIGN), exponent)
 }
 
 impl Numbers {
-    /// Memory for dots of `k` products, if the plan can be computed this way.
-    pub(super) fn of(compiled: &Compiled, k: usize) -> Option<Self> {
+    /// Memory for dots of `k` products, if the plan can be computed this way. If `is_counted`, none for numbers of f64: one
+    /// dot at a time, such sums may need the exact evaluator.
+    pub(super) fn of(compiled: &Compiled, k: usize, is_counted: bool) -> Option<Self> {
         let has_factors = compiled.product_fraction_bits > 50;
-        let formats = [compiled.a.format, compiled.b.format, compiled.c.format];
-        let takes = |format: &Format| format.as_float().is_some_and(|float| float.fraction_bits <= FRACTION_BITS);
+        let operands = [compiled.a.format, compiled.b.format, compiled.c.format];
+        let results = compiled.nodes.iter().map(|node| compiled.adders[node.adder].format);
+        let is_left = |format: Format| format.is_integer() || is_counted && format == Format::F64;
         if compiled.scale.is_some()
-            || !formats.iter().all(takes)
+            || operands.into_iter().chain(results).any(is_left)
             || !compiled.nodes.iter().all(|node| is_taken(compiled, node, has_factors))
         {
             return None;
         }
         let of_factors = if has_factors { k } else { 0 };
-        let results = compiled.nodes.iter().map(|node| compiled.adders[node.adder].format);
-        let has_wide_range = formats.into_iter().chain(results).any(|format| format == Format::F64);
         Some(Self {
             a: vec![Reals::ZERO; k],
             b: vec![Reals::ZERO; of_factors],
@@ -161,13 +156,7 @@ impl Numbers {
             of_c: Lanes::ZERO,
             results: vec![Reals::ZERO; compiled.nodes.len()],
             has_factors,
-            has_wide_range,
         })
-    }
-
-    /// Whether a number may be of f64, so that one dot at a time may need a sum that no word holds.
-    pub(super) fn has_wide_range(&self) -> bool {
-        self.has_wide_range
     }
 
     /// Whether products are read as two factors.
@@ -354,15 +343,18 @@ fn is_taken(compiled: &Compiled, node: &Node, has_factors: bool) -> bool {
     (1..=2).contains(&terms.len())
         && (!has_factors || of_products <= 1)
         && (is_f64 || encoding.fraction_bits <= NARROW)
-        && encoding.exponent_bits <= 11
         && matches!(encoding.specials, Specials::Ieee | Specials::AllOnesNan | Specials::None)
         && encoding.is_signed()
         && rounder.subnormals == Subnormals::Keep
         && rules.cuts_all_alike()
         && rules.carry_bits.is_none()
         && rules.normalised_fraction_bits.is_none()
-        && (rules.grid.is_empty() || matches!(rules.below, Below::Truncate | Below::Floor))
-        && (!rules.grid.is_empty() || rules.below != Below::OnesComplement)
+        && match rules.below {
+            Below::Truncate | Below::Floor => true,
+            // It adds units even where it cuts nothing.
+            Below::OnesComplement => false,
+            Below::Nearest | Below::NearestAway | Below::Sticky => rules.grid.is_empty(),
+        }
         && !rules.product_overflow
 }
 
@@ -422,7 +414,7 @@ fn rounded(
         match rounder.rounding {
             Rounding::NearestEven => high,
             Rounding::TowardZero => Reals::of_bits(toward_zero),
-            Rounding::ToOdd => Reals::of_bits(toward_zero | one & !is_exact),
+            Rounding::ToOdd => odd(high, low),
             Rounding::Down => Reals::of_bits(toward_zero + (one & !is_exact & is_negative)),
             Rounding::Up => Reals::of_bits(toward_zero + (one & !is_exact & !is_negative)),
         }
