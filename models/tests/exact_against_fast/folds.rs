@@ -7,6 +7,7 @@ use mxprobe_models::{Evaluator, Model, Path};
 use super::{
     compare, distinct_operations, fast_paths,
     inputs::{Case, INPUTS, Inputs, addend},
+    made_up::made_up,
 };
 
 /// Compares all paths on factors of some classes beside values of every class; returns the number of dots.
@@ -73,17 +74,8 @@ fn values_of_every_class_beside_finite_factors_give_the_bits_of_the_exact_evalua
 
 /// A unit of the adders `s` and `t`.
 fn model((s, t): (&str, &str), tree: &str, operations: &str) -> Model {
-    let mut text = "schema = \"mxprobe-model/1\"\nname = \"folds\"\ntitle = \"a unit that nobody has\"\n\
-                    vendor = \"nobody\"\nfingerprint = \"folds\"\n[sources]\nhere = \"made up\"\n"
-        .to_owned();
-    for (name, lines) in [("s", s), ("t", t), ("w", &format!("fraction_bits = 24\n{WIDE}"))] {
-        text += &format!("[adder.{name}]\n{lines}\nbasis = \"assumed\"\nsource = \"here\"\n");
-    }
-    text += &format!(
-        "[[unit]]\ntree = \"{tree}\"\noperations = [\"{operations}\"]\nflush = [\"c\"]\nbasis = \"assumed\"\n\
-         source = \"here\"\n"
-    );
-    Model::parse("folds.toml", &text, None).unwrap_or_else(|error| panic!("{error}\n{text}"))
+    let w = format!("fraction_bits = 24\n{WIDE}");
+    made_up("folds", &[("s", s), ("t", t), ("w", &w)], &[(tree, operations, "flush = [\"c\"]")])
 }
 
 const F32: &str = "output = \"f32\"\nrounding = \"nearest-even\"\nzero = \"positive\"\n\

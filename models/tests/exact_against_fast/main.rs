@@ -11,6 +11,7 @@ mod folds;
 mod fused;
 mod inputs;
 mod left_over;
+mod made_up;
 mod odd_adders;
 mod pairs;
 mod subnormal_c;

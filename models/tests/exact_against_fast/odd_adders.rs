@@ -3,6 +3,8 @@
 use mxprobe_api::{Elements, GemmOperands};
 use mxprobe_models::{Evaluator, Model, Path};
 
+use super::made_up::made_up;
+
 /// A unit of adders `s`, `t` and `w`, and one dot in hexadecimal.
 struct Case<'a> {
     s: &'a str,
@@ -21,17 +23,7 @@ const F32: &str = "output = \"f32\"\nrounding = \"nearest-even\"\nnan = \"0x7fc0
 
 impl Case<'_> {
     fn model(&self) -> Model {
-        let mut text = "schema = \"mxprobe-model/1\"\nname = \"odd\"\ntitle = \"a unit that nobody has\"\n\
-                        vendor = \"nobody\"\nfingerprint = \"odd\"\n[sources]\nhere = \"made up\"\n"
-            .to_owned();
-        for (name, lines) in [("s", self.s), ("t", self.t), ("w", self.w)] {
-            text += &format!("[adder.{name}]\n{lines}\nbasis = \"assumed\"\nsource = \"here\"\n");
-        }
-        text += &format!(
-            "[[unit]]\ntree = \"{}\"\noperations = [\"{}\"]\nbasis = \"assumed\"\nsource = \"here\"\n",
-            self.tree, self.operation
-        );
-        Model::parse("odd.toml", &text, None).unwrap_or_else(|error| panic!("{error}\n{text}"))
+        made_up("odd", &[("s", self.s), ("t", self.t), ("w", self.w)], &[(self.tree, self.operation, "")])
     }
 
     /// Computes a matrix of which every element is this dot, on every path.

@@ -6,50 +6,27 @@ use std::sync::Arc;
 use mxprobe_api::{Decoded, Format, OperationId, Overflow, Random, Rounding, Subnormals};
 use mxprobe_models::{Adder, Below, Class, Dot, Evaluator, Exponent, GridRule, Model, Output, Path, Sample, ZeroSign};
 
+use super::made_up::{Unit, made_up};
+
+const F32: &str = "output = \"f32\"\nrounding = \"nearest-even\"\nnan = \"0x7fc00000\"";
+
 /// Products that are rounded alone and in pairs; and, in the second unit, with another term.
-const FILE: &str = r#"
-schema = "mxprobe-model/1"
-name = "pairs"
-title = "a unit of sums of two terms"
-vendor = "nobody"
-fingerprint = "pairs"
+const UNITS: [Unit<'_>; 2] = [
+    (
+        "last(inner(product(0..1), product(1..2)), inner(product(2..3), c))",
+        "dot.m1n1k3.f32.{f32.f32,f16.f16,bf16.bf16,e5m2.e4m3}.f32",
+        "",
+    ),
+    (
+        "last(inner(0..1, product(1..2)), product(inner(2..3, c), 3..4))",
+        "dot.m1n1k4.f32.{f32.f32,f16.f16,bf16.bf16}.f32",
+        "",
+    ),
+];
 
-[sources]
-here = "made up"
-
-[adder.product]
-output = "f32"
-rounding = "nearest-even"
-nan = "0x7fc00000"
-basis = "specified"
-source = "here"
-
-[adder.inner]
-output = "f32"
-rounding = "nearest-even"
-nan = "0x7fc00000"
-basis = "specified"
-source = "here"
-
-[adder.last]
-output = "f32"
-rounding = "nearest-even"
-nan = "0x7fc00000"
-basis = "specified"
-source = "here"
-
-[[unit]]
-tree = "last(inner(product(0..1), product(1..2)), inner(product(2..3), c))"
-operations = ["dot.m1n1k3.f32.{f32.f32,f16.f16,bf16.bf16,e5m2.e4m3}.f32"]
-basis = "specified"
-source = "here"
-
-[[unit]]
-tree = "last(inner(0..1, product(1..2)), product(inner(2..3, c), 3..4))"
-operations = ["dot.m1n1k4.f32.{f32.f32,f16.f16,bf16.bf16}.f32"]
-basis = "specified"
-source = "here"
-"#;
+fn model() -> Model {
+    made_up("pairs", &[("product", F32), ("inner", F32), ("last", F32)], &UNITS)
+}
 
 /// Numbers of dots and of sets of adders for each operation.
 const DOTS: usize = 61;
@@ -89,10 +66,9 @@ fn drawn(format: Format, values: Values, random: &mut Random) -> u64 {
 
 /// An adder with any rules that the sums of two terms may have.
 fn any(adder: &Adder, format: Format, random: &mut Random) -> Adder {
-    let one_of = |count: usize, random: &mut Random| random.below(count);
     let roundings = [Rounding::NearestEven, Rounding::TowardZero, Rounding::Up, Rounding::Down, Rounding::ToOdd];
     let classes = [Class::All, Class::Products, Class::Values];
-    let rules = [0, 0, 1, 2][one_of(4, random)];
+    let rules = [0, 0, 1, 2][random.below(4)];
     let rule = |random: &mut Random| GridRule {
         terms: classes[random.below(3)],
         exponent: [Exponent::Operands, Exponent::Leading][random.below(2)],
@@ -117,7 +93,7 @@ fn any(adder: &Adder, format: Format, random: &mut Random) -> Adder {
 
 #[test]
 fn sums_of_two_terms_are_those_of_the_exact_evaluator() {
-    let model = Model::parse("pairs.toml", FILE, None).unwrap_or_else(|error| panic!("{error}"));
+    let model = model();
     let mut random = Random(17);
     let paths: Vec<Path> = Path::available().into_iter().filter(|path| *path >= Path::Avx2).collect();
     let mut compared = 0;
@@ -169,7 +145,7 @@ fn sums_of_two_terms_are_those_of_the_exact_evaluator() {
 
 #[test]
 fn a_product_just_below_half_a_unit_decides_a_fused_sum_that_looks_tied() {
-    let model = Model::parse("pairs.toml", FILE, None).unwrap_or_else(|error| panic!("{error}"));
+    let model = model();
     let plan = Arc::new(model.plan(&model.units[1].operations[0]).unwrap().1);
     let id: OperationId = "dot.m1n1k4.f64.f64.f64.f64".parse().unwrap();
     let nearest = |adder: &Adder| Adder { output: Output::in_format(id.d), ..adder.clone() };
