@@ -8,7 +8,7 @@ use mxprobe_models::{Evaluator, Flush, Model, Path, Sample, shipped};
 use mxprobe_sim::ModelDevice;
 
 use super::{
-    dots::experiments::sample_of,
+    dots::experiments::{fewer, sample_of},
     outcome::Arithmetic,
     verify::{Comparison, verify},
 };
@@ -20,7 +20,8 @@ use crate::{
     report::{FindingRecord, Outcome},
 };
 
-/// Dots on which a shipped model is compared with what was identified, and how many of them are computed together.
+/// Dots on which a shipped model is compared with what was identified, or [`fewer`] of many products, and how many of them
+/// are computed together.
 const COMPARED: usize = 20_000;
 const AT_ONCE: usize = 512;
 
@@ -47,8 +48,9 @@ pub fn equals(arithmetic: &Arithmetic, seed: u64, nan: NanBits) -> Result<Vec<St
         }
     }
     let mut draw = Draw::new(id, seed_of(seed, 9));
-    for first in (0..COMPARED).step_by(AT_ONCE) {
-        let dots: Vec<Dot> = draw.by_ref().take(AT_ONCE.min(COMPARED - first)).collect();
+    let count = fewer(COMPARED, id.shape.sizes().2);
+    for first in (0..count).step_by(AT_ONCE) {
+        let dots: Vec<Dot> = draw.by_ref().take(AT_ONCE.min(count - first)).collect();
         let mut samples: Vec<Sample> = Vec::new();
         let d = results(id, &own, &dots, &mut samples);
         rivals.retain(|(_, rival)| {

@@ -13,7 +13,7 @@ use super::{
     drive::{OfDots, Source},
     simd::{NARROW_PANEL, Piece, WIDE_PANEL, eight_by_eight_pairs},
 };
-use crate::threads;
+use crate::{exact::Dot, threads};
 
 /// Dots that are computed together, so that they stay in the first-level cache.
 const AT_ONCE: usize = WIDE_PANEL;
@@ -53,6 +53,9 @@ impl Evaluator {
 
     /// Computes d of some of the dots, as bytes.
     fn dots_of(&self, operands: &DotOperands<'_>, dots: Range<usize>, into: &mut [u8]) {
+        if self.path == Path::Exact {
+            return self.exact_dots(operands, dots, into);
+        }
         let sample = Sample::with_path(&self.id, self.unit.flush, self.asked);
         let mut rest = Rest { evaluator: self, operands, first: dots.start, sample, places: Vec::new() };
         let done = match self.kernels() {
@@ -64,6 +67,22 @@ impl Evaluator {
         };
         (dots.start + done..dots.end).for_each(|at| rest.push(at, into));
         rest.compute(into);
+    }
+
+    /// Computes dots from their bits alone.
+    fn exact_dots(&self, operands: &DotOperands<'_>, dots: Range<usize>, into: &mut [u8]) {
+        let DotOperands { a, b, c, scale_a, scale_b, .. } = *operands;
+        let (k, size) = (self.id.shape.sizes().2, self.id.d.storage_bytes());
+        let blocks = self.id.block_scale().map_or(0, |scale| k.div_ceil(scale.block));
+        let some = |from: &Elements, at: usize, count: usize| {
+            (at * count..(at + 1) * count).map(|index| from.get(index)).collect::<Vec<_>>()
+        };
+        for (at, d) in dots.zip(into.chunks_exact_mut(size)) {
+            let scales = scale_a.zip(scale_b).map(|(a, b)| (some(a, at, blocks), some(b, at, blocks)));
+            let scales = scales.as_ref().map(|(a, b)| (&a[..], &b[..]));
+            let dot = Dot { a: &some(a, at, k), b: &some(b, at, k), c: c.get(at), scales };
+            d.copy_from_slice(&self.exact(dot).to_le_bytes()[..size]);
+        }
     }
 }
 
@@ -95,14 +114,10 @@ impl Rest<'_> {
         let mut put = |at: usize, d: u64| {
             into[places[at] * size..][..size].copy_from_slice(&d.to_le_bytes()[..size]);
         };
-        if evaluator.path() == Path::Exact {
-            (0..places.len()).for_each(|at| put(at, sample.exact(at, evaluator)));
-        } else {
-            evaluator.visit(sample, 0..places.len(), |at, d| {
-                put(at, d);
-                true
-            });
-        }
+        evaluator.visit(sample, 0..places.len(), |at, d| {
+            put(at, d);
+            true
+        });
         sample.clear();
         places.clear();
     }

@@ -17,6 +17,7 @@ mod integer;
 mod kernels;
 mod operand;
 mod path;
+mod products;
 mod sample;
 mod scalar;
 mod simd;

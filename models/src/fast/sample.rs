@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use mxprobe_api::{DotOperands, Error, OperationId};
+use mxprobe_api::{Decoded, DotOperands, Error, OperationId};
 
 use super::{
     Evaluator, Path,
     path::fastest,
+    products::{OfDot, POSITIVE_ZERO, Products},
     scalar::{DOTS, Known, Source, UnpackedDot, significand_bits},
-    unpack::{Reader, Unpacked, kind_of_product},
+    unpack::{Reader, Unpacked},
 };
 use crate::{
     adder::Adder,
@@ -34,24 +35,22 @@ pub struct Sample {
     of_b: Reader,
     of_c: Reader,
     of_scales: Option<Reader>,
-    a: Vec<Unpacked>,
-    b: Vec<Unpacked>,
-    /// Products of A and B; empty if one might not fit a word.
-    products: Vec<Unpacked>,
+    added: Added,
+    products: Products,
+    /// Whether products of A and B fit a word.
     has_products: bool,
-    /// Whether the number of dots that take the exact evaluator is the same on every path.
-    is_counted: bool,
+    /// Whether the bits 0 in A and in B are +0.
+    reads_zeros: bool,
     c: Vec<Unpacked>,
     scale_a: Vec<Unpacked>,
     scale_b: Vec<Unpacked>,
 }
 
 impl Sample {
-    /// An empty sample for evaluators with this flushing. How many of its dots take the exact evaluator does not depend on
-    /// the processor.
+    /// An empty sample for evaluators with this flushing.
     #[must_use]
     pub fn new(id: &OperationId, flush: Flush) -> Self {
-        Self { is_counted: true, ..Self::with_path(id, flush, Path::Avx512) }
+        Self::with_path(id, flush, Path::Avx512)
     }
 
     /// The same, with dots computed on `path`, or on the fastest one below it that the processor supports: eight side
@@ -71,14 +70,15 @@ impl Sample {
             converted: Conversion::of_operands(id, flush),
             path: path.min(fastest()),
             has_products: significand_bits(of_a.format) + significand_bits(of_b.format) <= 64,
-            is_counted: false,
+            reads_zeros: [id.a, id.b]
+                .iter()
+                .all(|format| matches!(format.decode(0), Decoded::Zero { negative: false })),
             of_a,
             of_b,
             of_c: Reader::new(id.c, flush.c, flush.to_positive),
             of_scales: id.block_scale().map(|scale| Reader::new(scale.format, false, false)),
-            a: Vec::new(),
-            b: Vec::new(),
-            products: Vec::new(),
+            added: Added::default(),
+            products: Products::default(),
             c: Vec::new(),
             scale_a: Vec::new(),
             scale_b: Vec::new(),
@@ -105,10 +105,7 @@ impl Sample {
 
     /// Makes room for so many more dots.
     pub fn reserve(&mut self, dots: usize) {
-        let (of_k, of_scales) = (dots * self.k, dots * self.scale_blocks);
-        self.a.reserve(of_k);
-        self.b.reserve(of_k);
-        self.products.reserve(if self.has_products { of_k } else { 0 });
+        let of_scales = dots * self.scale_blocks;
         self.c.reserve(dots);
         self.scale_a.reserve(of_scales);
         self.scale_b.reserve(of_scales);
@@ -120,14 +117,19 @@ impl Sample {
     /// If the number of products or scales differs from the operation's.
     pub fn push(&mut self, dot: Dot<'_>) {
         assert!(dot.a.len() == self.k && dot.b.len() == self.k, "k is {}", self.k);
-        if let Some([of_a, of_b]) = &self.converted {
-            self.a.extend(dot.a.iter().map(|bits| self.of_a.read(of_a.bits(*bits))));
-            self.b.extend(dot.b.iter().map(|bits| self.of_b.read(of_b.bits(*bits))));
-        } else {
-            self.of_a.read_all(dot.a, &mut self.a);
-            self.of_b.read_all(dot.b, &mut self.b);
+        let Added { places, bits, a, b } = &mut self.added;
+        let is_read = |(_, (a, b)): &(u32, (&u64, &u64))| !self.reads_zeros | (**a | **b != 0);
+        places.clear();
+        places.extend((0..).zip(dot.a.iter().zip(dot.b)).filter(is_read).map(|(place, _)| place));
+        for (from, reader, into, conversion) in [(dot.a, self.of_a, &mut *a, 0), (dot.b, self.of_b, &mut *b, 1)] {
+            bits.clear();
+            bits.extend(places.iter().map(|place| from[*place as usize]));
+            if let Some(conversions) = &self.converted {
+                bits.iter_mut().for_each(|bits| *bits = conversions[conversion].bits(*bits));
+            }
+            reader.read_all(bits, into);
         }
-        self.multiply_last();
+        self.multiply();
         self.c.push(self.of_c.read(dot.c));
         if let (Some(reader), Some((of_a, of_b))) = (self.of_scales, dot.scales) {
             assert!(of_a.len() == self.scale_blocks && of_b.len() == self.scale_blocks, "{} scales", self.scale_blocks);
@@ -140,9 +142,12 @@ impl Sample {
     pub(super) fn push_from(&mut self, operands: &DotOperands<'_>, at: usize) {
         let DotOperands { a, b, c, scale_a, scale_b, .. } = *operands;
         let (k, blocks) = (self.k, self.scale_blocks);
-        self.of_a.append(a, at * k, k, &mut self.a);
-        self.of_b.append(b, at * k, k, &mut self.b);
-        self.multiply_last();
+        let added = &mut self.added;
+        added.places.clear();
+        added.places.extend((0..).take(k));
+        self.of_a.append(a, at * k, k, &mut added.a);
+        self.of_b.append(b, at * k, k, &mut added.b);
+        self.multiply();
         self.c.push(self.of_c.read(c.get(at)));
         if let (Some(reader), Some(scale_a), Some(scale_b)) = (self.of_scales, scale_a, scale_b) {
             reader.append(scale_a, at * blocks, blocks, &mut self.scale_a);
@@ -150,32 +155,23 @@ impl Sample {
         }
     }
 
-    /// Appends the products of the last dot.
-    fn multiply_last(&mut self) {
-        if self.has_products {
-            let from = self.a.len() - self.k;
-            let pairs = self.a[from..].iter().zip(&self.b[from..]);
-            self.products.extend(pairs.map(|(a, b)| Unpacked {
-                significand: a.significand * b.significand,
-                exponent: a.exponent + b.exponent,
-                kind: kind_of_product(a.kind, b.kind),
-            }));
-        }
+    /// Keeps the products of the dot that is added.
+    fn multiply(&mut self) {
+        let Added { places, a, b, .. } = &mut self.added;
+        self.products.push(places.iter().copied(), (a, b), self.has_products);
+        a.clear();
+        b.clear();
     }
 
     /// Removes all dots and keeps their allocations.
     pub fn clear(&mut self) {
-        for elements in
-            [&mut self.a, &mut self.b, &mut self.products, &mut self.c, &mut self.scale_a, &mut self.scale_b]
-        {
-            elements.clear();
-        }
+        self.products.clear();
+        [&mut self.c, &mut self.scale_a, &mut self.scale_b].into_iter().for_each(Vec::clear);
     }
 
     /// Computes d of a dot by the exact evaluator, which takes bits.
     #[cold]
-    pub(super) fn exact(&self, at: usize, evaluator: &Evaluator) -> u64 {
-        let dot = self.unpacked(at);
+    fn exact(&self, dot: UnpackedDot<'_>, evaluator: &Evaluator) -> u64 {
         let bits =
             |reader: Reader, of: &[Unpacked]| of.iter().map(|element| reader.write(*element)).collect::<Vec<_>>();
         let scales = self.of_scales.map(|reader| (bits(reader, dot.scale_a), bits(reader, dot.scale_b)));
@@ -184,15 +180,56 @@ impl Sample {
         evaluator.exact(Dot { a: &bits(self.of_a, dot.a), b: &bits(self.of_b, dot.b), c, scales })
     }
 
-    fn unpacked(&self, at: usize) -> UnpackedDot<'_> {
-        let (k, blocks) = (self.k, self.scale_blocks);
-        UnpackedDot {
-            a: &self.a[at * k..][..k],
-            b: &self.b[at * k..][..k],
-            products: if self.products.is_empty() { &[] } else { &self.products[at * k..][..k] },
+    /// Calls `with` with all elements of a dot.
+    fn with_whole<R>(&self, at: usize, whole: &mut Whole, with: impl FnOnce(UnpackedDot<'_>) -> R) -> R {
+        let (dot, blocks) = (self.products.of(at), self.scale_blocks);
+        whole.write(&dot, self.k);
+        let result = with(UnpackedDot {
+            a: &whole.a,
+            b: &whole.b,
+            products: if self.has_products { &whole.products } else { &[] },
             c: self.c[at],
             scale_a: &self.scale_a[at * blocks..][..blocks],
             scale_b: &self.scale_b[at * blocks..][..blocks],
+        });
+        whole.erase(&dot);
+        result
+    }
+}
+
+/// The factors of the dot that is added, without those of products that are obviously +0.
+#[derive(Clone, Debug, Default)]
+struct Added {
+    places: Vec<u32>,
+    bits: Vec<u64>,
+    a: Vec<Unpacked>,
+    b: Vec<Unpacked>,
+}
+
+/// All factors and products of one dot. Between dots, all are +0.
+#[derive(Default)]
+struct Whole {
+    a: Vec<Unpacked>,
+    b: Vec<Unpacked>,
+    products: Vec<Unpacked>,
+}
+
+impl Whole {
+    fn write(&mut self, dot: &OfDot<'_>, k: usize) {
+        for all in [&mut self.a, &mut self.b, &mut self.products] {
+            all.resize(k, POSITIVE_ZERO);
+        }
+        for (at, k) in dot.places.iter().map(|k| *k as usize).enumerate() {
+            (self.a[k], self.b[k]) = (dot.a[at], dot.b[at]);
+            if let Some(product) = dot.products.get(at) {
+                self.products[k] = *product;
+            }
+        }
+    }
+
+    fn erase(&mut self, dot: &OfDot<'_>) {
+        for k in dot.places.iter().map(|k| *k as usize) {
+            (self.a[k], self.b[k], self.products[k]) = (POSITIVE_ZERO, POSITIVE_ZERO, POSITIVE_ZERO);
         }
     }
 }
@@ -245,10 +282,9 @@ impl Evaluator {
         // Most dots are known side by side.
         let mut scratch = None;
         let abreast = sample.path >= Path::Avx2;
-        let Sample { k, a, b, products, c, .. } = sample;
-        let from = Source { k: *k, a, b, products, c };
-        let mut room =
-            if abreast { self.compiled.room_abreast(*k, sample.has_products, sample.is_counted) } else { None };
+        let from = Source { products: &sample.products, c: &sample.c };
+        let mut room = if abreast { self.compiled.room_abreast(sample.k, sample.has_products) } else { None };
+        let mut whole = Whole::default();
         let mut which = which.into_iter();
         let (mut places, mut exact) = ([0; DOTS], 0);
         loop {
@@ -270,22 +306,22 @@ impl Evaluator {
                 None => [Known::Special; DOTS],
             };
             for (at, d) in places.into_iter().zip(found).take(count) {
-                let d = match d {
-                    Known::Bits(d) => Some(d),
-                    Known::Special | Known::Wide => {
-                        let (dot, scratch) =
-                            (sample.unpacked(at), scratch.get_or_insert_with(|| self.compiled.scratch()));
-                        if d == Known::Wide {
+                let d = if let Known::Bits(d) = d {
+                    d
+                } else {
+                    sample.with_whole(at, &mut whole, |dot| {
+                        let scratch = scratch.get_or_insert_with(|| self.compiled.scratch_for_zeros());
+                        let known = if d == Known::Wide {
                             self.compiled.evaluate_wide(dot, scratch)
                         } else {
                             self.compiled.evaluate(dot, scratch)
-                        }
-                    }
+                        };
+                        known.unwrap_or_else(|| {
+                            exact += 1;
+                            sample.exact(dot, self)
+                        })
+                    })
                 };
-                let d = d.unwrap_or_else(|| {
-                    exact += 1;
-                    sample.exact(at, self)
-                });
                 if !visit(at, d) {
                     return exact;
                 }
@@ -311,7 +347,7 @@ mod tests {
                 let compiled = &evaluator.compiled;
                 let k = id.shape.sizes().2;
                 let mut sample = Sample::new(id, evaluator.flush());
-                let Some(mut room) = compiled.room_abreast(k, sample.has_products, false) else { continue };
+                let Some(mut room) = compiled.room_abreast(k, sample.has_products) else { continue };
                 for _ in 0..DOTS {
                     let mut one = |format: Format| {
                         let sign = format.negative_zero().unwrap_or(0);
@@ -321,7 +357,7 @@ mod tests {
                     let b: Vec<u64> = (0..k).map(|_| one(id.b)).collect();
                     sample.push(Dot { a: &a, b: &b, c: one(id.c), scales: None });
                 }
-                let from = Source { k, a: &sample.a, b: &sample.b, products: &sample.products, c: &sample.c };
+                let from = Source { products: &sample.products, c: &sample.c };
                 for path in &paths {
                     let found = compiled.evaluate_abreast(*path, from, &std::array::from_fn(|lane| lane), &mut room);
                     assert!(

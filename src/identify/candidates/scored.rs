@@ -1,5 +1,7 @@
 //! Candidates and the dots that they explain.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use mxprobe_api::{Decoded, Error, OperationId};
 use mxprobe_models::Sample;
 
@@ -23,10 +25,52 @@ pub(in crate::identify) fn explained(
     which: &[usize],
     allowed: usize,
 ) -> Option<usize> {
-    let mut spent = 0;
-    let explained = explained_of(&mut spent, experiments.answered(), hypothesis, which, allowed);
-    experiments.spent += spent;
-    explained
+    let wrong = compared(experiments, hypothesis, which, allowed)?;
+    (wrong.len() <= allowed).then(|| which.len() - wrong.len())
+}
+
+/// Dots of one block that a thread compares, in terms.
+const BLOCK: usize = 1 << 15;
+
+/// Compares these dots on several threads. Returns those that a hypothesis does not explain, each with the result that it
+/// gives, up to the first one beyond `allowed`, or `None` if no evaluator can be made of it.
+fn compared(
+    experiments: &mut Experiments<'_, '_>,
+    hypothesis: &Hypothesis,
+    which: &[usize],
+    allowed: usize,
+) -> Option<Vec<(usize, u64)>> {
+    let id = experiments.subject.id();
+    let evaluator = hypothesis.evaluator(id).ok()?;
+    let of_all = AtomicUsize::new(0);
+    let wrong_of = |answered: Answered<'_>, dots: &[usize]| {
+        let mut wrong = Vec::new();
+        if of_all.load(Ordering::Relaxed) <= allowed {
+            evaluator.visit(answered.sample(hypothesis.flush), dots.iter().copied(), |at, d| {
+                if d != answered.answers[at] {
+                    wrong.push((at, d));
+                }
+                wrong.len() <= allowed
+            });
+            of_all.fetch_add(wrong.len(), Ordering::Relaxed);
+        }
+        wrong
+    };
+    // Most that are not right are abandoned in the first block, for which no thread is started.
+    let block = BLOCK.div_ceil(experiments.subject.k());
+    let (first, others) = which.split_at(which.len().min(block));
+    let mut wrong = wrong_of(experiments.answered(), first);
+    if wrong.len() <= allowed && !others.is_empty() {
+        let others: Vec<&[usize]> = others.chunks(block).collect();
+        let found = experiments.each(Limit::None, 1, &others, |_, answered, dots| wrong_of(answered, dots));
+        wrong.extend(found.into_iter().flatten());
+    }
+    // Blocks are begun in order, so only those after the one with this dot may be incomplete.
+    let last = wrong.get(allowed).map(|(at, _)| *at);
+    wrong.truncate(allowed.saturating_add(1));
+    let seen = last.and_then(|last| which.iter().position(|at| *at == last)).map_or(which.len(), |last| last + 1);
+    experiments.spent += cost(id, hypothesis.weighted_additions(), seen);
+    Some(wrong)
 }
 
 /// As [`explained`], for use on several threads.
@@ -39,7 +83,7 @@ pub(in crate::identify) fn explained_of(
 ) -> Option<usize> {
     let evaluator = hypothesis.evaluator(answered.id).ok()?;
     let (mut right, mut wrong) = (0, 0);
-    let exact = evaluator.visit(answered.sample(hypothesis.flush), which.iter().copied(), |at, d| {
+    evaluator.visit(answered.sample(hypothesis.flush), which.iter().copied(), |at, d| {
         if d == answered.answers[at] {
             right += 1;
         } else {
@@ -47,7 +91,7 @@ pub(in crate::identify) fn explained_of(
         }
         wrong <= allowed
     });
-    *spent += cost(answered.id, hypothesis.weighted_additions(), right + wrong, exact);
+    *spent += cost(answered.id, hypothesis.weighted_additions(), right + wrong);
     (wrong <= allowed).then_some(right)
 }
 
@@ -83,10 +127,7 @@ pub(in crate::identify) fn differing(
     hypothesis: &Hypothesis,
     which: &[usize],
 ) -> Option<Vec<(usize, u64)>> {
-    let mut spent = 0;
-    let differing = differing_of(&mut spent, experiments.answered(), hypothesis, which);
-    experiments.spent += spent;
-    differing
+    compared(experiments, hypothesis, which, usize::MAX)
 }
 
 /// As [`differing`], for use on several threads.
@@ -98,13 +139,13 @@ pub(in crate::identify) fn differing_of(
 ) -> Option<Vec<(usize, u64)>> {
     let evaluator = hypothesis.evaluator(answered.id).ok()?;
     let mut wrong = Vec::new();
-    let exact = evaluator.visit(answered.sample(hypothesis.flush), which.iter().copied(), |at, d| {
+    evaluator.visit(answered.sample(hypothesis.flush), which.iter().copied(), |at, d| {
         if d != answered.answers[at] {
             wrong.push((at, d));
         }
         true
     });
-    *spent += cost(answered.id, hypothesis.weighted_additions(), which.len(), exact);
+    *spent += cost(answered.id, hypothesis.weighted_additions(), which.len());
     Some(wrong)
 }
 

@@ -167,20 +167,19 @@ fn subnormal(id: &OperationId, dot: &Dot) -> Operands {
     Operands { a: any(id.a, &dot.a), b: any(id.b, &dot.b), c: any(id.c, &[dot.c]) }
 }
 
-/// What candidates cost, in terms that they add: making one, each addition of a dot besides its terms, and a dot that
-/// takes the exact evaluator, in usual dots. A term takes some 4 ns.
+/// What candidates cost, in terms that they add: making one, and each addition of a dot besides its terms. A term takes
+/// some 4 ns.
 const PER_CANDIDATE: u64 = 400;
 const PER_ADDITION: u64 = 4;
-const EXACT: u64 = 30;
 /// How many terms one of f64 counts for, and how many of integers count for one.
 const WIDE: u64 = 2;
 const INTEGERS: u64 = 3;
 
-/// Returns the cost of evaluating a candidate with this many additions on `dots` dots, `exact` of which took the exact
-/// evaluator.
-pub(in crate::identify) fn cost(id: &OperationId, additions: usize, dots: usize, exact: usize) -> u64 {
+/// Returns the cost of evaluating a candidate with this many additions on `dots` dots. It is the same on every processor,
+/// so it does not count which dots take longer there.
+pub(in crate::identify) fn cost(id: &OperationId, additions: usize, dots: usize) -> u64 {
     let of_a_dot = id.shape.sizes().2 as u64 + PER_ADDITION * additions as u64;
-    let terms = PER_CANDIDATE + (dots as u64 + EXACT * exact as u64) * of_a_dot;
+    let terms = PER_CANDIDATE + dots as u64 * of_a_dot;
     if id.is_integer() {
         terms / INTEGERS
     } else if id.d.bits() > 32 {
@@ -276,6 +275,8 @@ impl<'a, 's> Experiments<'a, 's> {
             drop(computed[at].set((result, cost)));
             cost
         };
+        // Those of long dots take longer, so that a thread takes fewer of them.
+        let at_once = (at_once * LONG / self.subject.k().max(LONG)).max(1);
         let of_stage = (limit == Limit::Stage).then_some((self.stage, self.deadline));
         in_threads(self.threads, (at_once, items.len()), (self.spent, of_stage), &compute);
         let mut results = Vec::with_capacity(items.len());

@@ -466,11 +466,15 @@ impl Expression {
             Self::Zero => (false, 0),
             Self::Product(k) => (has(Leaf::Product(*k)), 0),
             Self::Add(adder, arguments) => {
-                let below: Vec<(bool, u128)> = arguments.iter().map(|argument| argument.busy_below(has)).collect();
-                let count = below.iter().filter(|(any, _)| *any).count();
+                let (mut count, mut busy) = (0, 0);
+                for argument in arguments {
+                    let (any, below) = argument.busy_below(has);
+                    count += usize::from(any);
+                    busy |= below;
+                }
                 let rounds = count == 1 && is_one(arguments);
                 let own = if count > 1 || rounds { 1u128 << (*adder).min(127) } else { 0 };
-                (count > 0, below.iter().fold(own, |busy, (_, other)| busy | other))
+                (count > 0, busy | own)
             }
         }
     }
@@ -491,12 +495,16 @@ impl Expression {
             Self::Zero => (None, 0),
             Self::Product(k) => leaf(Leaf::Product(*k), dot.a[*k] != 0 && dot.b[*k] != 0),
             Self::Add(adder, arguments) => {
-                let below: Vec<_> = arguments.iter().map(|argument| argument.touched_below(dot, long, alone)).collect();
-                let terms: Vec<bool> = below.iter().filter_map(|(term, _)| *term).collect();
-                let is_long = terms.iter().any(|long| *long);
-                let touches = terms.len() > 1 || terms.len() == 1 && (is_long || alone && is_one(arguments));
+                let (mut terms, mut is_long, mut mask) = (0, false, 0);
+                for argument in arguments {
+                    let (term, below) = argument.touched_below(dot, long, alone);
+                    terms += usize::from(term.is_some());
+                    is_long |= term.unwrap_or(false);
+                    mask |= below;
+                }
+                let touches = terms > 1 || terms == 1 && (is_long || alone && is_one(arguments));
                 let own = if touches { 1u128 << (*adder).min(127) } else { 0 };
-                ((!terms.is_empty()).then_some(is_long), below.iter().fold(own, |mask, (_, other)| mask | other))
+                ((terms > 0).then_some(is_long), mask | own)
             }
         }
     }

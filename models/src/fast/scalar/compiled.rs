@@ -5,6 +5,7 @@ use mxprobe_api::{Format, OperationId};
 use super::{
     align::{Highest, Range, align, align_all, cut_parts, far_sum, grid, plain_sum, whole_range},
     output::{Adding, Causes},
+    repeats::{Repeats, Step},
     wide::Wide,
     word::{Aligned, NONE, Number, Word, leading},
 };
@@ -88,6 +89,15 @@ pub(in crate::fast) struct UnpackedDot<'a> {
     pub scale_b: &'a [Unpacked],
 }
 
+impl UnpackedDot<'_> {
+    /// Whether a product is +0.
+    #[inline]
+    fn is_quiet(&self, k: usize) -> bool {
+        let kind = self.products.get(k).map_or_else(|| kind_of_product(self.a[k].kind, self.b[k].kind), |one| one.kind);
+        kind == ZERO
+    }
+}
+
 /// Memory for the terms and the results of a dot.
 pub(in crate::fast) struct Scratch {
     pub(super) narrow: Room<i64>,
@@ -95,6 +105,8 @@ pub(in crate::fast) struct Scratch {
     /// Few dots need these, so their memory is allocated on demand.
     pub(super) wider: Room<Wide<5>>,
     pub(super) widest: Room<Wide<10>>,
+    /// Nodes whose results repeat others. `None` if few products are zero.
+    repeats: Option<Repeats>,
 }
 
 pub(super) struct Room<W> {
@@ -198,7 +210,14 @@ impl Compiled {
             wide: Room::new(widest, nodes),
             wider: Room::new(0, 0),
             widest: Room::new(0, 0),
+            repeats: None,
         }
+    }
+
+    /// The same, for dots of which most products are +0.
+    pub(in crate::fast) fn scratch_for_zeros(&self) -> Scratch {
+        // Scales may be NaN, and then such products are too.
+        Scratch { repeats: self.scale.is_none().then(|| Repeats::of(self)), ..self.scratch() }
     }
 
     /// Computes d of one dot, or returns `None` if no word is wide enough.
@@ -208,7 +227,7 @@ impl Compiled {
     #[inline(never)]
     pub(in crate::fast) fn evaluate(&self, dot: UnpackedDot<'_>, scratch: &mut Scratch) -> Option<u64> {
         if self.fits[0]
-            && let Some(bits) = self.run(dot, &mut scratch.narrow)
+            && let Some(bits) = self.run(dot, &mut scratch.narrow, scratch.repeats.as_mut())
         {
             return Some(bits);
         }
@@ -221,17 +240,18 @@ impl Compiled {
         if !self.fits[1] {
             return None;
         }
-        self.run(dot, &mut scratch.wide).or_else(|| self.in_wide_words(dot, scratch))
+        self.run(dot, &mut scratch.wide, scratch.repeats.as_mut()).or_else(|| self.in_wide_words(dot, scratch))
     }
 
     #[cold]
     #[inline(never)]
     fn in_wide_words(&self, dot: UnpackedDot<'_>, scratch: &mut Scratch) -> Option<u64> {
-        self.run(dot, &mut scratch.wider).or_else(|| self.run(dot, &mut scratch.widest))
+        let Scratch { wider, widest, repeats, .. } = scratch;
+        self.run(dot, wider, repeats.as_mut()).or_else(|| self.run(dot, widest, repeats.as_mut()))
     }
 
     #[inline]
-    fn run<W: Word>(&self, dot: UnpackedDot<'_>, room: &mut Room<W>) -> Option<u64> {
+    fn run<W: Word>(&self, dot: UnpackedDot<'_>, room: &mut Room<W>, mut repeats: Option<&mut Repeats>) -> Option<u64> {
         room.fit(self.widest, self.nodes.len());
         room.causes.clear();
         let c = Number {
@@ -242,18 +262,41 @@ impl Compiled {
             exponent: if dot.c.kind & ZERO != 0 { NONE } else { dot.c.exponent },
             bits: 0,
         };
+        if let Some(repeats) = &mut repeats {
+            repeats.begin();
+        }
         for index in 0..self.nodes.len() {
-            self.add(index, dot, &c, room)?;
+            let Some(repeats) = &mut repeats else {
+                self.add(index, dot, &c, room, |node| node)?;
+                continue;
+            };
+            let step = repeats.step(self, index, |k| dot.is_quiet(k));
+            if step == Step::Known {
+                continue;
+            }
+            self.add(index, dot, &c, room, |node| repeats.place(node))?;
+            if let Step::Compare(other) = step
+                && room.results[index].is(&room.results[repeats.place(other)])
+            {
+                repeats.unchanged(index, other);
+            }
         }
         room.results[..self.nodes.len()].last().map(|result| result.bits)
     }
 
-    /// Computes a node into the room; `None` if it may not fit the word.
+    /// Computes a node into the room; `None` if it may not fit the word. `place` says which node has the result of one.
     ///
     /// Terms and results are written to their final place, field by field: copying several fields together waits until
     /// each of them has reached the cache.
     #[inline]
-    fn add<W: Word>(&self, index: usize, dot: UnpackedDot<'_>, c: &Number<W>, room: &mut Room<W>) -> Option<()> {
+    fn add<W: Word>(
+        &self,
+        index: usize,
+        dot: UnpackedDot<'_>,
+        c: &Number<W>,
+        room: &mut Room<W>,
+        place: impl Fn(usize) -> usize,
+    ) -> Option<()> {
         let node = &self.nodes[index];
         let adder = &self.adders[node.adder];
         let scales_products = self.scale.is_some() && adder.rules.scale == Scale::Products;
@@ -297,7 +340,7 @@ impl Compiled {
             }
             let Some(slot) = left.next() else { break };
             let number = match run.first {
-                Term::Node(index) => &before[index],
+                Term::Node(index) => &before[place(index)],
                 Term::C => c,
                 Term::PositiveZero | Term::Product(_) => {
                     slot.class = Class::Values;
@@ -331,7 +374,7 @@ impl Compiled {
         if kinds & SPECIAL != 0 || overflows {
             // `special` returns `None` if the only special element is an infinite scale or an operand that the sum does
             // not read; the exact evaluator then decides.
-            let special = self.special(node, dot, c, room)?;
+            let special = self.special(node, dot, c, room, place)?;
             room.results[index] = special;
             return Some(());
         }

@@ -8,6 +8,7 @@ mod abreast;
 mod align;
 mod compiled;
 mod output;
+mod repeats;
 mod special;
 mod wide;
 mod word;

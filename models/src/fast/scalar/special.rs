@@ -23,6 +23,7 @@ impl Compiled {
         dot: UnpackedDot<'_>,
         c: &Number<W>,
         room: &mut Room<W>,
+        place: impl Fn(usize) -> usize,
     ) -> Option<Number<W>> {
         let adder = &self.adders[node.adder];
         let scales_products = adder.rules.scale == Scale::Products;
@@ -58,7 +59,7 @@ impl Compiled {
                 Term::PositiveZero => {}
                 Term::C | Term::Node(_) => {
                     let (number, format) = match *term {
-                        Term::Node(index) => (&room.results[index], self.adders[self.nodes[index].adder].format),
+                        Term::Node(index) => (&room.results[place(index)], self.adders[self.nodes[index].adder].format),
                         _ => (c, self.c.format),
                     };
                     if number.kind & NAN != 0 {

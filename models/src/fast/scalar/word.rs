@@ -108,6 +108,15 @@ pub(super) struct Number<W> {
     pub(super) bits: u64,
 }
 
+impl<W: Word> Number<W> {
+    /// Whether it is the same as another number. The lowest bit of a zero may be anywhere.
+    pub(super) fn is(&self, other: &Self) -> bool {
+        (self.kind, self.wide, self.magnitude, self.exponent, self.bits)
+            == (other.kind, other.wide, other.magnitude, other.exponent, other.bits)
+            && (self.lsb == other.lsb || self.magnitude == W::ZERO)
+    }
+}
+
 #[inline(always)]
 pub(super) fn leading<W: Word>(term: &Aligned<W>) -> Option<i32> {
     let length = term.magnitude.length().cast_signed();

@@ -17,7 +17,7 @@ pub(super) struct Elements {
 }
 
 impl Elements {
-    pub(super) const ZERO: Self = Self { significands: Lanes::ZERO, rest: Lanes::ZERO };
+    pub(super) const POSITIVE_ZERO: Self = Self { significands: Lanes::ZERO, rest: Lanes::all((ZERO as i64) << 32) };
 
     /// Reads the elements as terms; the mask says where they are NaN or infinite.
     #[inline(always)]

@@ -18,24 +18,25 @@ use output::rounded;
 use pairs::Numbers;
 use sum::{Highest, Terms, sum};
 
-use super::compiled::{Compiled, Node};
+use super::{
+    compiled::{Compiled, Node},
+    repeats::{Repeats, Step},
+};
 use crate::{
-    adder::{Class, Output},
+    adder::{Below, Class, Output},
     fast::{
         path::Path,
+        products::Products,
         simd::{Vectorised, on_vectors},
         unpack::Unpacked,
     },
     tree::Term,
 };
 
-/// The data of all dots, from which eight are taken: factors and, if they fit a word, products, `k` for each dot, and c.
+/// The data of all dots, from which eight are taken: factors and, if they fit a word, products, and c.
 #[derive(Clone, Copy)]
 pub(in crate::fast) struct Source<'a> {
-    pub(in crate::fast) k: usize,
-    pub(in crate::fast) a: &'a [Unpacked],
-    pub(in crate::fast) b: &'a [Unpacked],
-    pub(in crate::fast) products: &'a [Unpacked],
+    pub(in crate::fast) products: &'a Products,
     pub(in crate::fast) c: &'a [Unpacked],
 }
 
@@ -44,8 +45,28 @@ pub(in crate::fast) struct Room {
     /// The products, or the factors of those that are computed as numbers from them.
     products: Vec<Elements>,
     factors: Vec<Elements>,
+    /// Which products are not +0 in all lanes.
+    loud: Loud,
     c: Elements,
+    repeats: Repeats,
     arithmetic: Arithmetic,
+}
+
+/// The products that are not +0 in all of eight dots.
+struct Loud {
+    is: Vec<bool>,
+    places: Vec<usize>,
+}
+
+impl Loud {
+    fn new(k: usize) -> Self {
+        Self { is: vec![false; k], places: Vec::with_capacity(k) }
+    }
+
+    #[inline(always)]
+    fn is_quiet(&self, k: usize) -> bool {
+        !self.is[k]
+    }
 }
 
 /// The arithmetic that computes nodes.
@@ -65,12 +86,32 @@ impl Room {
             into.significands.0[lane] = element.significand.cast_signed();
             into.rest.0[lane] = i64::from(element.kind) << 32 | i64::from(element.exponent.cast_unsigned());
         };
-        let products = if self.factors.is_empty() { from.products } else { from.a };
+        for k in self.loud.places.drain(..) {
+            self.loud.is[k] = false;
+            self.products[k] = Elements::POSITIVE_ZERO;
+            if let Some(factor) = self.factors.get_mut(k) {
+                *factor = Elements::POSITIVE_ZERO;
+            }
+        }
         for (lane, place) in places.iter().enumerate() {
-            for (into, from_all) in [(&mut self.products, products), (&mut self.factors, from.b)] {
-                let elements = &from_all[place * from.k..][..into.len()];
-                for (into, element) in into.iter_mut().zip(elements) {
-                    put(into, lane, element);
+            let dot = from.products.of(*place);
+            let loud = &mut self.loud;
+            let mut note = |k: usize| {
+                if !loud.is[k] {
+                    loud.is[k] = true;
+                    loud.places.push(k);
+                }
+            };
+            if self.factors.is_empty() {
+                for (k, product) in dot.places.iter().zip(dot.products) {
+                    note(*k as usize);
+                    put(&mut self.products[*k as usize], lane, product);
+                }
+            } else {
+                for ((k, a), b) in dot.places.iter().zip(dot.a).zip(dot.b) {
+                    note(*k as usize);
+                    put(&mut self.products[*k as usize], lane, a);
+                    put(&mut self.factors[*k as usize], lane, b);
                 }
             }
             put(&mut self.c, lane, &from.c[*place]);
@@ -82,6 +123,8 @@ impl Room {
 struct InWords<'a> {
     compiled: &'a Compiled,
     products: &'a [Elements],
+    loud: &'a Loud,
+    repeats: &'a mut Repeats,
     c: &'a Elements,
     terms: &'a mut [Terms],
     results: &'a mut [Terms],
@@ -97,6 +140,8 @@ struct AsNumbers<'a> {
     compiled: &'a Compiled,
     numbers: &'a mut Numbers,
     factors: (&'a [Elements], &'a [Elements]),
+    loud: &'a Loud,
+    repeats: &'a mut Repeats,
     c: &'a Elements,
 }
 
@@ -112,14 +157,16 @@ pub(in crate::fast) enum Known {
 
 impl Compiled {
     /// Memory for eight dots of `k` products, if the plan can be computed this way; `has_products` says whether the
-    /// products of its operation fit a word, and `is_counted` whether the dots that need the exact evaluator must be the
-    /// same as without vectors.
-    pub(in crate::fast) fn room_abreast(&self, k: usize, has_products: bool, is_counted: bool) -> Option<Room> {
-        let elements = |count: usize| vec![Elements::ZERO; count];
-        if let Some(numbers) = Numbers::of(self, k, is_counted) {
+    /// products of its operation fit a word.
+    pub(in crate::fast) fn room_abreast(&self, k: usize, has_products: bool) -> Option<Room> {
+        let elements = |count: usize| vec![Elements::POSITIVE_ZERO; count];
+        let (c, loud) = (Elements::POSITIVE_ZERO, Loud::new(k));
+        if Numbers::take(self) {
+            let repeats = Repeats::of(self);
+            let numbers = Numbers::of(self, k);
             let factors = elements(if numbers.has_factors() { k } else { 0 });
             let arithmetic = Arithmetic::Numbers(Box::new(numbers));
-            return Some(Room { products: elements(k), factors, c: Elements::ZERO, arithmetic });
+            return Some(Room { products: elements(k), factors, loud, c, repeats, arithmetic });
         }
         let narrow = |node: &Node| match self.adders[node.adder].rules.output {
             Output::Integer { format, .. } => format.bits() < 62,
@@ -127,11 +174,10 @@ impl Compiled {
         };
         let fits = has_products && self.fits[0] && self.scale.is_none() && self.nodes.iter().all(narrow);
         let room = |count: usize| vec![Terms::ZERO; count];
-        fits.then(|| Room {
-            products: elements(k),
-            factors: Vec::new(),
-            c: Elements::ZERO,
-            arithmetic: Arithmetic::Words { terms: room(self.widest), results: room(self.nodes.len()) },
+        fits.then(|| {
+            let repeats = Repeats::of(self);
+            let arithmetic = Arithmetic::Words { terms: room(self.widest), results: room(self.nodes.len()) };
+            Room { products: elements(k), factors: Vec::new(), loud, c, repeats, arithmetic }
         })
     }
 
@@ -145,16 +191,17 @@ impl Compiled {
         room: &mut Room,
     ) -> [Known; DOTS] {
         room.load(from, places);
-        let Room { products, factors, c, arithmetic } = room;
+        let Room { products, factors, loud, c, repeats, arithmetic } = room;
         let zero = Lanes::ZERO;
         let found = match arithmetic {
             Arithmetic::Words { terms, results } => {
                 let (bits, special, wide) = (zero, zero, zero);
-                let task = InWords { compiled: self, products, c, terms, results, bits, special, wide };
+                let task = InWords { compiled: self, products, loud, repeats, c, terms, results, bits, special, wide };
                 on_vectors(path, task).map(|task| (task.bits, task.special, task.wide)).ok()
             }
             Arithmetic::Numbers(numbers) => {
-                on_vectors(path, AsNumbers { compiled: self, numbers, factors: (products, factors), c }).ok()
+                let factors = (&products[..], &factors[..]);
+                on_vectors(path, AsNumbers { compiled: self, numbers, factors, loud, repeats, c }).ok()
             }
         };
         let Some((bits, special, wide)) = found else { return [Known::Special; DOTS] };
@@ -171,7 +218,7 @@ impl Vectorised for AsNumbers<'_> {
 
     #[inline(always)]
     fn run(self) -> Self::Output {
-        let (bits, abandoned) = self.numbers.compute(self.compiled, self.factors, self.c);
+        let (bits, abandoned) = self.numbers.compute(self.compiled, self.factors, self.c, (self.loud, self.repeats));
         (bits, abandoned.special, abandoned.wide)
     }
 }
@@ -184,13 +231,23 @@ impl Vectorised for InWords<'_> {
         let compiled = self.compiled;
         let (c, special) = self.c.terms(Class::Values, compiled.c_fraction_bits);
         self.special = special;
+        self.repeats.begin();
         for (index, node) in compiled.nodes.iter().enumerate() {
+            let step = self.repeats.step(compiled, index, |k| self.loud.is_quiet(k));
+            if step == Step::Known {
+                continue;
+            }
             let adder = &compiled.adders[node.adder];
-            let count = node.to - node.from;
             let mut highest = Highest::NONE;
-            for (slot, term) in self.terms.iter_mut().zip(&compiled.terms[node.from..node.to]) {
-                *slot = match *term {
+            let keeps_zeros = adder.rules.below == Below::OnesComplement;
+            let (mut count, mut has_zero) = (0, false);
+            for term in &compiled.terms[node.from..node.to] {
+                let term = match *term {
                     Term::Product(k) => {
+                        // One +0 counts as much as many, except in one's complement.
+                        if self.loud.is_quiet(k) && std::mem::replace(&mut has_zero, true) && !keeps_zeros {
+                            continue;
+                        }
                         let bits = compiled.product_fraction_bits;
                         let (product, special) = self.products[k].terms(Class::Products, bits);
                         self.special = self.special | special;
@@ -201,11 +258,13 @@ impl Vectorised for InWords<'_> {
                         }
                         product
                     }
-                    Term::Node(index) => self.results[index],
+                    Term::Node(index) => self.results[self.repeats.place(index)],
                     Term::C => c,
                     Term::PositiveZero => Terms::ZERO,
                 };
-                highest.join(slot);
+                self.terms[count] = term;
+                count += 1;
+                highest.join(&self.terms[count - 1]);
             }
             let terms = &self.terms[..count];
             let sum = sum(adder, terms, &highest, node.reserve, &mut self.wide);
@@ -217,13 +276,20 @@ impl Vectorised for InWords<'_> {
             let rounded = rounded(adder, terms, sum, self.special | self.wide, &mut special);
             if index + 1 == compiled.nodes.len() {
                 self.bits = rounded.bits;
-            } else {
-                self.special = self.special | special;
-                if !(!self.special & !self.wide).any() {
-                    return self;
-                }
-                self.results[index] = rounded.read;
+                break;
             }
+            self.special = self.special | special;
+            if !(!self.special & !self.wide).any() {
+                return self;
+            }
+            if let Step::Compare(other) = step {
+                let differs = !rounded.read.is(&self.results[self.repeats.place(other)]);
+                if !(differs & !self.special & !self.wide).any() {
+                    self.repeats.unchanged(index, other);
+                    continue;
+                }
+            }
+            self.results[index] = rounded.read;
         }
         self
     }

@@ -10,7 +10,9 @@ use super::{
     super::{
         compiled::{Compiled, Node},
         output::{Adding, Rounder},
+        repeats::{Repeats, Step},
     },
+    Loud,
     elements::Elements,
     lanes::Lanes,
     reals::Reals,
@@ -104,7 +106,14 @@ pub(super) struct Numbers {
     c: Reals,
     of_c: Lanes,
     results: Vec<Reals>,
+    /// The products that were read last.
+    loud: Vec<usize>,
     has_factors: bool,
+}
+
+/// Whether products do not fit one number.
+fn has_factors(compiled: &Compiled) -> bool {
+    compiled.product_fraction_bits > 50
 }
 
 /// The lanes that are abandoned: with a NaN or an infinity, and beyond the range.
@@ -134,29 +143,30 @@ fn read(elements: &Elements, fraction_bits: i32, special: &mut Lanes) -> (Reals,
 }
 
 impl Numbers {
-    /// Memory for dots of `k` products, if the plan can be computed this way. If `is_counted`, none for numbers of f64: one
-    /// dot at a time, such sums may need the exact evaluator.
-    pub(super) fn of(compiled: &Compiled, k: usize, is_counted: bool) -> Option<Self> {
-        let has_factors = compiled.product_fraction_bits > 50;
+    /// Whether the plan can be computed this way.
+    pub(super) fn take(compiled: &Compiled) -> bool {
+        let has_factors = has_factors(compiled);
         let operands = [compiled.a.format, compiled.b.format, compiled.c.format];
         let results = compiled.nodes.iter().map(|node| compiled.adders[node.adder].format);
-        let is_left = |format: Format| format.is_integer() || is_counted && format == Format::F64;
-        if compiled.scale.is_some()
-            || operands.into_iter().chain(results).any(is_left)
-            || !compiled.nodes.iter().all(|node| is_taken(compiled, node, has_factors))
-        {
-            return None;
-        }
+        compiled.scale.is_none()
+            && !operands.into_iter().chain(results).any(Format::is_integer)
+            && compiled.nodes.iter().all(|node| is_taken(compiled, node, has_factors))
+    }
+
+    /// Memory for dots of `k` products.
+    pub(super) fn of(compiled: &Compiled, k: usize) -> Self {
+        let has_factors = has_factors(compiled);
         let of_factors = if has_factors { k } else { 0 };
-        Some(Self {
+        Self {
             a: vec![Reals::ZERO; k],
             b: vec![Reals::ZERO; of_factors],
-            exponents: vec![Lanes::ZERO; k],
+            exponents: vec![Lanes::all(NO_EXPONENT); k],
             c: Reals::ZERO,
             of_c: Lanes::ZERO,
             results: vec![Reals::ZERO; compiled.nodes.len()],
+            loud: Vec::with_capacity(k),
             has_factors,
-        })
+        }
     }
 
     /// Whether products are read as two factors.
@@ -164,21 +174,34 @@ impl Numbers {
         self.has_factors
     }
 
-    /// Reads elements. Returns where one is a NaN or an infinity.
+    /// Reads elements that are not +0 in all lanes. Returns where one is a NaN or an infinity.
     #[inline(always)]
-    fn load(&mut self, compiled: &Compiled, of_a: &[Elements], of_b: &[Elements], c: &Elements) -> Lanes {
+    fn load(
+        &mut self,
+        compiled: &Compiled,
+        (of_a, of_b): (&[Elements], &[Elements]),
+        c: &Elements,
+        loud: &[usize],
+    ) -> Lanes {
+        for k in self.loud.drain(..) {
+            (self.a[k], self.exponents[k]) = (Reals::ZERO, Lanes::all(NO_EXPONENT));
+            if self.has_factors {
+                self.b[k] = Reals::ZERO;
+            }
+        }
+        self.loud.extend_from_slice(loud);
         let mut special = Lanes::ZERO;
         if self.has_factors {
             let bits = [compiled.a, compiled.b].map(|reader| reader.format.fraction_bits().cast_signed());
-            for (k, (a, b)) in of_a.iter().zip(of_b).enumerate() {
-                let (a, of_a) = read(a, bits[0], &mut special);
-                let (b, of_b) = read(b, bits[1], &mut special);
+            for k in loud.iter().copied() {
+                let (a, of_a) = read(&of_a[k], bits[0], &mut special);
+                let (b, of_b) = read(&of_b[k], bits[1], &mut special);
                 (self.a[k], self.b[k]) = (a, b);
                 self.exponents[k] = Lanes::all(NO_EXPONENT).select(a.is_zero() | b.is_zero(), of_a + of_b);
             }
         } else {
-            for (k, product) in of_a.iter().enumerate() {
-                (self.a[k], self.exponents[k]) = read(product, compiled.product_fraction_bits, &mut special);
+            for k in loud.iter().copied() {
+                (self.a[k], self.exponents[k]) = read(&of_a[k], compiled.product_fraction_bits, &mut special);
             }
         }
         (self.c, self.of_c) = read(c, compiled.c_fraction_bits, &mut special);
@@ -190,23 +213,37 @@ impl Numbers {
     pub(super) fn compute(
         &mut self,
         compiled: &Compiled,
-        (of_a, of_b): (&[Elements], &[Elements]),
+        factors: (&[Elements], &[Elements]),
         c: &Elements,
+        (loud, repeats): (&Loud, &mut Repeats),
     ) -> (Lanes, Abandoned) {
-        let mut abandoned = Abandoned { special: self.load(compiled, of_a, of_b, c), wide: Lanes::ZERO };
+        let special = self.load(compiled, factors, c, &loud.places);
+        let mut abandoned = Abandoned { special, wide: Lanes::ZERO };
         let mut bits = Lanes::ZERO;
+        repeats.begin();
         for (index, node) in compiled.nodes.iter().enumerate() {
+            let step = repeats.step(compiled, index, |k| loud.is_quiet(k));
+            if step == Step::Known {
+                continue;
+            }
             let adder = &compiled.adders[node.adder];
             let Some(rounder) = &adder.float else { break };
-            let (sum, zeros) = self.sum(compiled, node, &mut abandoned.wide);
+            let (sum, zeros) = self.sum((compiled, repeats), node, &mut abandoned.wide);
             let value = rounded(adder, rounder, sum, zeros, &mut abandoned);
             if !(!abandoned.special & !abandoned.wide).any() {
                 break;
             }
-            self.results[index] = value;
             if index + 1 == compiled.nodes.len() {
                 bits = encoded(rounder, value);
             }
+            if let Step::Compare(other) = step {
+                let differs = !value.bits().is(self.results[repeats.place(other)].bits());
+                if !(differs & !abandoned.special & !abandoned.wide).any() {
+                    repeats.unchanged(index, other);
+                    continue;
+                }
+            }
+            self.results[index] = value;
         }
         (bits, abandoned)
     }
@@ -214,11 +251,16 @@ impl Numbers {
     /// The sum of a node's terms in two parts, or rounded to f64 if the adder does that and nothing else. Sets `wide` where
     /// it is not known.
     #[inline(always)]
-    fn sum(&self, compiled: &Compiled, node: &Node, wide: &mut Lanes) -> ((Reals, Reals), Zeros) {
+    fn sum(
+        &self,
+        (compiled, repeats): (&Compiled, &Repeats),
+        node: &Node,
+        wide: &mut Lanes,
+    ) -> ((Reals, Reals), Zeros) {
         let adder = &compiled.adders[node.adder];
         let terms = &compiled.terms[node.from..node.to];
-        let first = self.part(compiled, terms[0]);
-        let Some(second) = terms.get(1).map(|term| self.part(compiled, *term)) else {
+        let first = self.part((compiled, repeats), terms[0]);
+        let Some(second) = terms.get(1).map(|term| self.part((compiled, repeats), *term)) else {
             let parts = [first];
             if self.has_factors && first.class == Class::Products {
                 let underflows = first.is_zero() & first.exponent.is_above(Lanes::all(NO_EXPONENT));
@@ -261,7 +303,7 @@ impl Numbers {
 
     /// A term as the node takes it.
     #[inline(always)]
-    fn part(&self, compiled: &Compiled, term: Term) -> Part {
+    fn part(&self, (compiled, repeats): (&Compiled, &Repeats), term: Term) -> Part {
         match term {
             Term::Product(k) => {
                 let exponent = self.exponents[k];
@@ -275,7 +317,7 @@ impl Numbers {
             }
             Term::C => Part { class: Class::Values, high: self.c, low: Reals::ZERO, exponent: self.of_c },
             Term::Node(index) => {
-                let high = self.results[index];
+                let high = self.results[repeats.place(index)];
                 let adder = &compiled.adders[compiled.nodes[index].adder];
                 let least = adder.format.as_float().map_or(0, FloatEncoding::min_exponent);
                 let exponent = high.exponent().max(Lanes::all(i64::from(least)));

@@ -29,6 +29,15 @@ impl Terms {
         exponent: Lanes([NO_EXPONENT; DOTS]),
     };
 
+    /// Where it is the same as another term. The lowest bit of a zero may be anywhere.
+    #[inline(always)]
+    pub(super) fn is(&self, other: &Self) -> Lanes {
+        self.negative.is(other.negative)
+            & self.magnitude.is(other.magnitude)
+            & (self.lsb.is(other.lsb) | self.magnitude.is_zero())
+            & self.exponent.is(other.exponent)
+    }
+
     /// The exponent of the highest bit; [`NO_EXPONENT`] for a zero.
     #[inline(always)]
     fn leading(&self) -> Lanes {

@@ -1,0 +1,70 @@
+//! The products of dots, without those that are +0: in the dots that tell most about an addition, these are almost all.
+
+use super::unpack::{Unpacked, ZERO, kind_of_product};
+
+/// The products other than +0 of many dots, dot by dot, with their factors.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Products {
+    /// The place of each in its dot.
+    places: Vec<u32>,
+    a: Vec<Unpacked>,
+    b: Vec<Unpacked>,
+    /// Empty if they are not computed.
+    products: Vec<Unpacked>,
+    /// Where the products of each dot end.
+    ends: Vec<usize>,
+}
+
+/// The products other than +0 of one dot.
+#[derive(Clone, Copy)]
+pub(super) struct OfDot<'a> {
+    pub places: &'a [u32],
+    pub a: &'a [Unpacked],
+    pub b: &'a [Unpacked],
+    /// Empty if they are not computed.
+    pub products: &'a [Unpacked],
+}
+
+/// The factors of a product that is +0, and the product.
+pub(super) const POSITIVE_ZERO: Unpacked = Unpacked { significand: 0, exponent: 0, kind: ZERO };
+
+impl Products {
+    /// Adds those of a dot from the factors at these places; all others are +0. With `are_computed`, products are computed
+    /// too.
+    pub(super) fn push(
+        &mut self,
+        places: impl Iterator<Item = u32>,
+        (a, b): (&[Unpacked], &[Unpacked]),
+        are_computed: bool,
+    ) {
+        for ((a, b), place) in a.iter().zip(b).zip(places) {
+            let kind = kind_of_product(a.kind, b.kind);
+            if kind == ZERO {
+                continue;
+            }
+            self.places.push(place);
+            self.a.push(*a);
+            self.b.push(*b);
+            if are_computed {
+                let (significand, exponent) = (a.significand * b.significand, a.exponent + b.exponent);
+                self.products.push(Unpacked { significand, exponent, kind });
+            }
+        }
+        self.ends.push(self.places.len());
+    }
+
+    /// Those of dot number `at`.
+    pub(super) fn of(&self, at: usize) -> OfDot<'_> {
+        let from = if at == 0 { 0 } else { self.ends[at - 1] };
+        let range = from..self.ends[at];
+        let products = if self.products.is_empty() { &[] } else { &self.products[range.clone()] };
+        OfDot { places: &self.places[range.clone()], a: &self.a[range.clone()], b: &self.b[range], products }
+    }
+
+    /// Removes all and keeps the memory.
+    pub(super) fn clear(&mut self) {
+        self.places.clear();
+        self.ends.clear();
+        [&mut self.a, &mut self.b, &mut self.products].into_iter().for_each(Vec::clear);
+    }
+}
