@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use mxprobe_api::{Format, Rounding, Subnormals};
-use mxprobe_models::{Adder, Below, Class, Exponent, Flush, GridRule, NanRules, Output, Parameter, Setting};
+use mxprobe_models::{Adder, Below, Class, Exponent, Flush, GridRule, NanCause, NanRules, Output, Parameter, Setting};
 
 use super::hypothesis::{Hypothesis, in_format};
 use crate::identify::tree::expression::Order;
@@ -72,6 +72,12 @@ pub(in crate::identify) enum Change {
     As(usize),
 }
 
+/// Whether a NaN among values is looked for before one among operands.
+fn values_come_first(nan: &NanRules) -> bool {
+    let place = |cause: NanCause| nan.order.iter().position(|other| *other == cause);
+    place(NanCause::Value).zip(place(NanCause::Operand)).is_some_and(|(value, operand)| value < operand)
+}
+
 impl Move {
     /// Returns the hypothesis with the change, or `None` if it changes nothing.
     pub(in crate::identify) fn apply(&self, to: &Hypothesis) -> Option<Hypothesis> {
@@ -83,7 +89,9 @@ impl Move {
                 return Some(changed);
             }
             Self::Alone(products) => {
-                changed.skeleton = Arc::new(changed.skeleton.alone(products));
+                // A rounded product is a value as other terms are, and its NaN comes when that of the operand came before.
+                let is_last: Vec<bool> = to.adders.iter().map(|adder| values_come_first(&adder.nan)).collect();
+                changed.skeleton = Arc::new(changed.skeleton.alone(products, &is_last));
                 return Some(changed);
             }
             Self::Together(product) => {

@@ -152,14 +152,19 @@ impl Expression {
         here.chain(arguments.iter().flat_map(Self::joining_one)).collect()
     }
 
-    /// Returns the tree with this product rounded alone, by the adder that takes it, before it meets anything.
-    pub(in crate::identify) fn alone(&self, product: usize) -> Self {
+    /// Returns the tree with this product rounded alone, by the adder that takes it, before it meets anything. It becomes
+    /// the first term there, or the last one if `is_last` of the adder.
+    pub(in crate::identify) fn alone(&self, product: usize, is_last: &[bool]) -> Self {
         let Self::Add(adder, arguments) = self else { return self.clone() };
-        let arguments = arguments.iter().map(|argument| match argument {
-            Self::Product(k) if *k == product && arguments.len() > 1 => Self::Add(*adder, vec![Self::Product(*k)]),
-            other => other.alone(product),
-        });
-        Self::Add(*adder, arguments.collect())
+        let is_it = |argument: &Self| matches!(argument, Self::Product(k) if *k == product);
+        if arguments.len() > 1 && arguments.iter().any(is_it) {
+            let others = arguments.iter().filter(|argument| !is_it(argument)).cloned();
+            let mut arguments: Vec<Self> = others.collect();
+            let at = if is_last[*adder] { arguments.len() } else { 0 };
+            arguments.insert(at, Self::Add(*adder, vec![Self::Product(product)]));
+            return Self::Add(*adder, arguments);
+        }
+        Self::Add(*adder, arguments.iter().map(|argument| argument.alone(product, is_last)).collect())
     }
 
     /// Returns the leaves below, and appends every addition of at least so many terms to `found`.

@@ -71,9 +71,10 @@ impl Skeleton {
         self.expression.joining_one()
     }
 
-    /// Returns the same tree with these products rounded alone before they meet anything.
-    pub(in crate::identify) fn alone(&self, products: &[usize]) -> Self {
-        self.with(products.iter().fold(self.expression.clone(), |tree, product| tree.alone(*product)))
+    /// Returns the same tree with these products rounded alone before they meet anything, as the last terms of the adders of
+    /// which `is_last` holds.
+    pub(in crate::identify) fn alone(&self, products: &[usize], is_last: &[bool]) -> Self {
+        self.with(products.iter().fold(self.expression.clone(), |tree, product| tree.alone(*product, is_last)))
     }
 
     /// Returns the number of products in the first of its groups, if it has groups.
