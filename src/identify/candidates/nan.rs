@@ -3,21 +3,16 @@
 use mxprobe_api::{Decoded, Format};
 use mxprobe_models::{NanCause, NanRules};
 
-use crate::identify::dots::experiments::Experiments;
+use crate::identify::dots::{
+    experiments::Experiments,
+    nan_seen::{NanSeen, Same},
+};
 
 /// Returns up to six NaN among the results, the most frequent first. If `format` is not that of d, they are converted
 /// to it.
 pub(in crate::identify) fn bits_seen(experiments: &Experiments<'_, '_>, format: Format) -> Vec<u64> {
     let d = experiments.subject.id().d;
-    let mut counts: Vec<(u64, usize)> = Vec::new();
-    for answer in &experiments.answers {
-        if matches!(d.decode(*answer), Decoded::Nan { .. }) {
-            match counts.iter_mut().find(|(bits, _)| bits == answer) {
-                Some((_, count)) => *count += 1,
-                None => counts.push((*answer, 1)),
-            }
-        }
-    }
+    let mut counts = experiments.nan.counts.clone();
     counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     counts.into_iter().filter_map(|(bits, _)| widened(bits, d, format)).take(6).collect()
 }
@@ -61,29 +56,12 @@ pub(in crate::identify) fn in_format(rules: &NanRules, from: Format, to: Format)
 pub(in crate::identify) fn seen(experiments: &Experiments<'_, '_>, format: Format) -> NanRules {
     let id = experiments.subject.id();
     let order = vec![NanCause::Operand, NanCause::Value, NanCause::Invalid];
-    let is_nan = |format: Format, bits: u64| matches!(format.decode(bits), Decoded::Nan { .. });
-    let is_infinite = |format: Format, bits: u64| matches!(format.decode(bits), Decoded::Infinity { .. });
-    let (mut of_operand, mut of_value, mut of_invalid) = (Vec::new(), Vec::new(), None);
-    for (dot, answer) in experiments.dots.iter().zip(&experiments.answers) {
-        if !is_nan(id.d, *answer) {
-            continue;
-        }
-        let operands: Vec<(Format, u64)> =
-            dot.a.iter().map(|bits| (id.a, *bits)).chain(dot.b.iter().map(|bits| (id.b, *bits))).collect();
-        let nans = operands.iter().filter(|(format, bits)| is_nan(*format, *bits)).count();
-        let infinite = operands.iter().any(|(format, bits)| is_infinite(*format, *bits));
-        match (nans, is_nan(id.c, dot.c), infinite) {
-            (1, false, false) => of_operand.push(*answer),
-            (0, true, false) => of_value.push(*answer),
-            (0, false, true) => of_invalid = of_invalid.or(Some(*answer)),
-            _ => {}
-        }
-    }
-    let one = |seen: &[u64]| -> Option<u64> {
-        let first = *seen.first()?;
-        seen.iter().all(|bits| *bits == first).then(|| widened(first, id.d, format)).flatten()
+    let NanSeen { of_operand, of_value, of_invalid, .. } = experiments.nan;
+    let one = |seen: Same| match seen {
+        Same::Bits(bits) => widened(bits, id.d, format),
+        Same::None | Same::Several => None,
     };
     let usual = bits_seen(experiments, format).first().copied().or(format.nan()).unwrap_or(0);
     let invalid = of_invalid.and_then(|bits| widened(bits, id.d, format)).unwrap_or(usual);
-    NanRules { order, operand: one(&of_operand), value: one(&of_value), invalid }
+    NanRules { order, operand: one(of_operand), value: one(of_value), invalid }
 }

@@ -34,7 +34,7 @@ const BLOCK: usize = 1 << 15;
 
 /// Compares these dots on several threads. Returns those that a hypothesis does not explain, each with the result that it
 /// gives, up to the first one beyond `allowed`, or `None` if no evaluator can be made of it.
-fn compared(
+pub(in crate::identify) fn compared(
     experiments: &mut Experiments<'_, '_>,
     hypothesis: &Hypothesis,
     which: &[usize],

@@ -14,7 +14,10 @@ use std::{
 use mxprobe_api::{Decoded, Error, Format, OperationId};
 use mxprobe_models::{Flush, Sample, holds};
 
-use super::nan_order::{self, nans};
+use super::{
+    nan_order::{self, nans},
+    nan_seen::NanSeen,
+};
 use crate::{
     dots::{Dot, draw},
     identify::outcome::Effort,
@@ -45,6 +48,8 @@ pub(in crate::identify) struct Experiments<'a, 's> {
     readings: [Reading; READINGS],
     /// The operands of each dot that hold a subnormal.
     subnormal: Vec<Operands>,
+    /// The NaN among the answers.
+    pub(in crate::identify) nan: NanSeen,
     /// The order in which products are looked at for a NaN, once it has been asked: see [`nan_order::ranks`].
     nan_order: OnceCell<Option<Arc<[usize]>>>,
 }
@@ -215,6 +220,7 @@ impl<'a, 's> Experiments<'a, 's> {
             rounds: 0,
             readings: std::array::from_fn(|_| Reading::default()),
             subnormal: Vec::new(),
+            nan: NanSeen::default(),
             nan_order: OnceCell::new(),
         }
     }
@@ -315,6 +321,7 @@ impl<'a, 's> Experiments<'a, 's> {
                 self.ordinary.push(self.dots.len());
             }
             self.subnormal.push(subnormal(self.subject.id(), &dot));
+            self.nan.note(self.subject.id(), &dot, answer);
             self.dots.push(dot);
             self.answers.push(answer);
         }

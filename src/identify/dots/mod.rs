@@ -5,4 +5,5 @@ pub(in crate::identify) mod blocks;
 pub(in crate::identify) mod experiments;
 pub(in crate::identify) mod moderate;
 mod nan_order;
+pub(super) mod nan_seen;
 pub(in crate::identify) mod tiles;

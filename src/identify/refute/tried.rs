@@ -1,7 +1,9 @@
 //! Hypotheses that were compared with the dots so far.
 
+use std::collections::VecDeque;
+
 use crate::identify::{
-    candidates::{hypothesis::Hypothesis, scored::explained},
+    candidates::{hypothesis::Hypothesis, scored::compared},
     dots::experiments::Experiments,
 };
 
@@ -18,7 +20,12 @@ pub(in crate::identify) enum State {
 pub(in crate::identify) struct Tried {
     before: Vec<(Hypothesis, State)>,
     now: Vec<(Hypothesis, State)>,
+    /// The last dots that refuted one, which are likely to refute others like it.
+    telling: VecDeque<usize>,
 }
+
+/// The most dots that are compared before all others.
+const TELLING: usize = 16;
 
 impl Tried {
     /// Begins an attack: what was not asked for in the one before is forgotten.
@@ -52,8 +59,18 @@ impl Tried {
             State::Refuted => known,
             State::Explains(first) => {
                 let others: Vec<usize> = (first..experiments.dots.len()).collect();
-                let explains = explained(experiments, hypothesis, &others, 0).is_some();
-                if explains { State::Explains(experiments.dots.len()) } else { State::Refuted }
+                let telling = self.telling.make_contiguous();
+                let refuted = [&*telling, &others].into_iter().find_map(|dots| {
+                    let wrong = compared(experiments, hypothesis, dots, 0);
+                    wrong.map_or(Some(None), |wrong| Some(Some(wrong.first()?.0)))
+                });
+                if let Some(Some(at)) = refuted
+                    && !self.telling.contains(&at)
+                {
+                    self.telling.push_front(at);
+                    self.telling.truncate(TELLING);
+                }
+                if refuted.is_none() { State::Explains(experiments.dots.len()) } else { State::Refuted }
             }
         };
         self.set(hypothesis, state);

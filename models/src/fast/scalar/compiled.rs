@@ -90,11 +90,20 @@ pub(in crate::fast) struct UnpackedDot<'a> {
 }
 
 impl UnpackedDot<'_> {
+    #[inline]
+    fn kind(&self, k: usize) -> u32 {
+        self.products.get(k).map_or_else(|| kind_of_product(self.a[k].kind, self.b[k].kind), |product| product.kind)
+    }
+
     /// Whether a product is +0.
     #[inline]
     fn is_quiet(&self, k: usize) -> bool {
-        let kind = self.products.get(k).map_or_else(|| kind_of_product(self.a[k].kind, self.b[k].kind), |one| one.kind);
-        kind == ZERO
+        self.kind(k) == ZERO
+    }
+
+    #[inline]
+    fn is_finite(&self, k: usize) -> bool {
+        self.kind(k) & SPECIAL == 0
     }
 }
 
@@ -270,7 +279,10 @@ impl Compiled {
                 self.add(index, dot, &c, room, |node| node)?;
                 continue;
             };
-            let step = repeats.step(self, index, |k| dot.is_quiet(k));
+            // To a NaN, every number is as good as +0.
+            let adds_to_nan = !self.adders[self.nodes[index].adder].rules.product_overflow
+                && repeats.like(index).is_some_and(|other| room.results[other].is_nan());
+            let step = repeats.step(self, index, |k| dot.is_quiet(k) || adds_to_nan && dot.is_finite(k));
             if step == Step::Known {
                 continue;
             }

@@ -111,6 +111,12 @@ impl Repeats {
         self.places[node] as usize
     }
 
+    /// The node that has the result of the one that a node is like.
+    #[inline(always)]
+    pub(super) fn like(&self, node: usize) -> Option<usize> {
+        self.nodes[node].like.map(|(other, _)| self.place(other as usize))
+    }
+
     /// Returns how the result of node `index` is found. `is_quiet` says which products are +0.
     #[inline(always)]
     pub(super) fn step(&mut self, compiled: &Compiled, index: usize, is_quiet: impl Fn(usize) -> bool) -> Step {

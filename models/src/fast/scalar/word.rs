@@ -1,6 +1,6 @@
 //! The words that hold sums, and terms and results in them.
 
-use crate::adder::Class;
+use crate::{adder::Class, fast::unpack::NAN};
 
 /// The exponent of a zero: none.
 pub(super) const NONE: i32 = i32::MIN;
@@ -109,6 +109,12 @@ pub(super) struct Number<W> {
 }
 
 impl<W: Word> Number<W> {
+    /// Whether it is a rounded result that is NaN.
+    #[inline]
+    pub(super) fn is_nan(&self) -> bool {
+        self.kind & NAN != 0 && !self.wide
+    }
+
     /// Whether it is the same as another number. The lowest bit of a zero may be anywhere.
     pub(super) fn is(&self, other: &Self) -> bool {
         (self.kind, self.wide, self.magnitude, self.exponent, self.bits)
