@@ -107,7 +107,7 @@ fn changed(adders: &[Adder], at: usize) -> Vec<Vec<Adder>> {
 }
 
 /// The adders after several such steps, including steps of the rules of their grids.
-fn strayed(adders: &[Adder], random: &mut Random) -> Vec<Adder> {
+pub(super) fn strayed(adders: &[Adder], random: &mut Random) -> Vec<Adder> {
     let mut adders = adders.to_vec();
     for _ in 0..12 {
         let at = random.below(adders.len());
@@ -131,7 +131,7 @@ fn strayed(adders: &[Adder], random: &mut Random) -> Vec<Adder> {
 }
 
 /// The adders with grids that keep more bits than a word, or few, and any rule for the bits below.
-fn regridded(adders: &[Adder], random: &mut Random) -> Vec<Adder> {
+pub(super) fn regridded(adders: &[Adder], random: &mut Random) -> Vec<Adder> {
     let mut adders = adders.to_vec();
     for adder in &mut adders {
         let below: Vec<Below> = Below::values().collect();

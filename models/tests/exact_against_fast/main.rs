@@ -16,6 +16,7 @@ mod odd_adders;
 mod pairs;
 mod subnormal_c;
 mod zero_signs;
+mod zeros;
 
 use std::{collections::BTreeSet, sync::OnceLock};
 

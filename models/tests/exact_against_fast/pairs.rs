@@ -4,7 +4,9 @@
 use std::sync::Arc;
 
 use mxprobe_api::{Decoded, Format, OperationId, Overflow, Random, Rounding, Subnormals};
-use mxprobe_models::{Adder, Below, Class, Dot, Evaluator, Exponent, GridRule, Model, Output, Path, Sample, ZeroSign};
+use mxprobe_models::{
+    Adder, Below, Class, Dot, Evaluator, Exponent, GridRule, Model, Output, Path, Sample, ZeroSign, plan_of,
+};
 
 use super::made_up::{Unit, made_up};
 
@@ -164,6 +166,26 @@ fn a_product_just_below_half_a_unit_decides_a_fused_sum_that_looks_tied() {
         sample.push(dot);
         evaluator.visit(&sample, 0..1, |_, d| {
             assert_eq!(d, bits(c), "{path:?}: {d:#x}");
+            true
+        });
+    }
+}
+
+#[test]
+fn a_fused_sum_that_is_rounded_to_zero_keeps_its_sign() {
+    let (model, id) = (model(), "dot.m1n1k2.f64.f64.f64.f64".parse::<OperationId>().unwrap());
+    let plan = Arc::new(plan_of("fold(c, all/1, product(all, acc))", &["product"], 2).unwrap());
+    let adders = [Adder { output: Output::in_format(id.d), ..model.adders[0].clone() }];
+    let flush = model.units[0].flush;
+    let evaluator = Evaluator::of_plan(&adders, flush, &plan, &id, Path::Scalar).unwrap();
+    // The first product rounds to a subnormal; the second is less than half of the lowest bit away from it.
+    let (a, b) = ([0x1fcf_ffff_ffff_ffff, 0x1fcf_ffff_ffff_ffff], [0x9fdf_ffff_ffff_ffff, 0x1fdf_ffff_ffff_ffff]);
+    let dot = Dot { a: &a, b: &b, c: 0, scales: None };
+    for path in Path::available() {
+        let mut sample = Sample::with_path(&id, flush, path);
+        sample.push(dot);
+        evaluator.visit(&sample, 0..1, |_, d| {
+            assert_eq!(d, 1 << 63, "{path:?}");
             true
         });
     }

@@ -265,7 +265,7 @@ impl Numbers {
             if self.has_factors && first.class == Class::Products {
                 let underflows = first.is_zero() & first.exponent.is_above(Lanes::all(NO_EXPONENT));
                 if is_native(adder) {
-                    return ((first.high, Reals::ZERO), zeros(&parts));
+                    return ((first.high, Reals::ZERO), Zeros::of(first.high));
                 }
                 *wide = *wide | is_extreme(first.high) | underflows;
             }
@@ -281,7 +281,8 @@ impl Numbers {
             let (product, other) = if first.class == Class::Products { (first, second) } else { (second, first) };
             *wide = *wide | product.is_zero() & product.exponent.is_above(Lanes::all(NO_EXPONENT));
             if is_native(adder) {
-                return ((self.a[*k].times_and(self.b[*k], other.high), Reals::ZERO), zeros(&parts));
+                let sum = self.a[*k].times_and(self.b[*k], other.high);
+                return ((sum, Reals::ZERO), Zeros::of(sum));
             }
             *wide = *wide | is_extreme(product.high);
             let [product, other] = if adder.rules.grid.is_empty() {
@@ -355,11 +356,20 @@ fn toward_zero(high: Reals, low: Reals) -> Lanes {
     high.bits() + is_past
 }
 
-/// Where all terms are −0, and where all are +0.
+/// Where a sum that is zero is −0, and where it is +0, in every rounding: where all terms are.
 #[derive(Clone, Copy)]
 struct Zeros {
     negative: Lanes,
     positive: Lanes,
+}
+
+impl Zeros {
+    /// The signs of results of the processor, which also rounds numbers to zero.
+    #[inline(always)]
+    fn of(result: Reals) -> Self {
+        let negative = result.is_negative();
+        Self { negative, positive: !negative }
+    }
 }
 
 #[inline(always)]
