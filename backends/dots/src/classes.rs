@@ -4,7 +4,7 @@ use mxprobe_api::Format;
 
 use crate::{
     dot::Dot,
-    maker::{Fraction, Maker, sign_of},
+    maker::{Fraction, Maker, Operand, sign_of},
 };
 
 /// The classes of inputs: the name that a violation carries, and a description of the dots. Each adapts to the formats;
@@ -70,7 +70,7 @@ fn extremes(maker: &mut Maker<'_>, index: usize) -> Option<Dot> {
     let (a, b) = maker.product(top, fraction, negative);
     (0..count).for_each(|at| (dot.a[at], dot.b[at]) = (a, b));
     let shift = maker.random.between(-1, 2);
-    dot.c = maker.value(id.c, top + shift, fraction, negative);
+    dot.c = maker.value(Operand::C, top + shift, fraction, negative);
     Some(dot)
 }
 
@@ -101,7 +101,7 @@ fn cancelling(maker: &mut Maker<'_>, index: usize) -> Option<Dot> {
     (dot.a[second], dot.b[second]) = (dot.a[first] ^ sign_of(id.a), dot.b[first]);
     if maker.random.flip() {
         let (fraction, negative) = (maker.fraction(), maker.random.flip());
-        dot.c = maker.value(id.c, top - depth, fraction, negative);
+        dot.c = maker.value(Operand::C, top - depth, fraction, negative);
     }
     Some(dot)
 }
@@ -131,7 +131,6 @@ fn c_cancelling(maker: &mut Maker<'_>, index: usize) -> Option<Dot> {
 
 fn one_large(maker: &mut Maker<'_>, index: usize) -> Option<Dot> {
     let span = maker.span()?;
-    let id = maker.id;
     let mut dot = maker.dot();
     let top = maker.top(span);
     let depth = Maker::depth(index, top, span);
@@ -144,7 +143,7 @@ fn one_large(maker: &mut Maker<'_>, index: usize) -> Option<Dot> {
     }
     let (fraction, minus) = (maker.fraction(), maker.random.flip());
     if index.is_multiple_of(2) {
-        dot.c = maker.value(id.c, top, fraction, minus);
+        dot.c = maker.value(Operand::C, top, fraction, minus);
     } else {
         let large = maker.random.below(maker.k);
         maker.put(&mut dot, large, top, fraction, minus);
@@ -159,7 +158,7 @@ fn ties(maker: &mut Maker<'_>, index: usize) -> Option<Dot> {
     let places = id.d.fraction_bits().cast_signed() - maker.random.between(0, 1) * 10;
     let top = maker.random.between((span.low + places + 2).min(span.high), span.high);
     let (fraction, negative) = (maker.fraction(), maker.random.flip());
-    dot.c = maker.value(id.c, top, fraction, negative);
+    dot.c = maker.value(Operand::C, top, fraction, negative);
     let at = index % maker.k;
     let (down, minus) = (maker.random.between(0, 3), maker.random.flip());
     let (first, second) = (maker.fraction(), maker.fraction());
@@ -182,7 +181,7 @@ fn sparse(maker: &mut Maker<'_>, index: usize) -> Option<Dot> {
     if maker.random.flip() {
         let (exponent, fraction) = (maker.random.between(span.low, span.high), maker.fraction());
         let negative = maker.random.flip();
-        dot.c = maker.value(maker.id.c, exponent, fraction, negative);
+        dot.c = maker.value(Operand::C, exponent, fraction, negative);
     }
     Some(dot)
 }
@@ -202,7 +201,7 @@ fn dense(maker: &mut Maker<'_>, _: usize) -> Option<Dot> {
     }
     let (exponent, fraction) = (top - offset(maker), maker.fraction());
     let negative = maker.random.flip();
-    dot.c = maker.value(maker.id.c, exponent, fraction, negative);
+    dot.c = maker.value(Operand::C, exponent, fraction, negative);
     Some(dot)
 }
 
@@ -228,11 +227,11 @@ fn subnormals(maker: &mut Maker<'_>, index: usize) -> Option<Dot> {
             if maker.random.flip() {
                 dot.a[at] = subnormal(maker, id.a);
                 let exponent = maker.random.between(0, b.high);
-                dot.b[at] = maker.value(id.b, exponent, fraction, negative);
+                dot.b[at] = maker.value(Operand::B, exponent, fraction, negative);
             } else {
                 dot.b[at] = subnormal(maker, id.b);
                 let exponent = maker.random.between(0, a.high);
-                dot.a[at] = maker.value(id.a, exponent, fraction, negative);
+                dot.a[at] = maker.value(Operand::A, exponent, fraction, negative);
             }
         }
     }
@@ -242,7 +241,7 @@ fn subnormals(maker: &mut Maker<'_>, index: usize) -> Option<Dot> {
         _ => {
             let (exponent, fraction) = (maker.random.between(d.low, d.low + 40), maker.fraction());
             let negative = maker.random.flip();
-            maker.value(id.c, exponent, fraction, negative)
+            maker.value(Operand::C, exponent, fraction, negative)
         }
     };
     Some(dot)
@@ -263,7 +262,7 @@ fn overflow(maker: &mut Maker<'_>, index: usize) -> Option<Dot> {
     }
     let (exponent, fraction) = (top + maker.random.between(-4, 0), maker.fraction());
     let negative = maker.random.flip();
-    dot.c = maker.value(maker.id.c, exponent, fraction, negative);
+    dot.c = maker.value(Operand::C, exponent, fraction, negative);
     Some(dot)
 }
 
