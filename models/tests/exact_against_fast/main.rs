@@ -6,6 +6,7 @@
 
 mod abreast;
 mod cancelling;
+mod exact_sums;
 mod families;
 mod folds;
 mod fused;

@@ -1,6 +1,7 @@
 //! Plans of sums on grids that 32-bit lanes and half vectors of f64 can hold: AMD's units, and sums multiplied by a
 //! scale.
 
+mod exact;
 mod folds;
 mod pack;
 mod plan;
@@ -26,6 +27,8 @@ pub(super) struct GridsPlan {
     context: Context,
     /// The same nodes as folds, if they are.
     folds: Option<Folds>,
+    /// The same nodes as exact folds, if they are.
+    exact: Option<ExactFolds>,
 }
 
 /// The data that every node needs.
@@ -150,6 +153,19 @@ pub(crate) struct Folds {
     /// The k of the products of all folds, in order.
     pub terms: Vec<usize>,
     pub rules: FoldRules,
+}
+
+/// A plan whose nodes are exact sums: in each, as many products and the value, rounded once to nearest even as an f32.
+#[derive(Clone, Debug)]
+pub(crate) struct ExactFolds {
+    /// The number of products in a fold, two at least.
+    pub products: usize,
+    /// The k of the products of all folds, in order.
+    pub terms: Vec<usize>,
+    /// Whether a result of 0 is +0.
+    pub positive_zero: bool,
+    /// The bits of a factor below its leading one.
+    pub fraction_bits: [i32; 2],
 }
 
 /// How products and the value are added.

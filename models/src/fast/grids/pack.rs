@@ -7,7 +7,7 @@ use crate::fast::{
     drive::{Kernel, OfDots, Source},
     floats::{load_floats, store_floats},
     operand::{ABSENT, INFINITE, NAN, Operand, bits_of},
-    simd::{self, Factors, Piece, Vectorised, vectorised},
+    simd::{self, Factors, Forms, Piece, Vectorised, vectorised},
     unpack::{self, Reader, SPECIAL},
 };
 
@@ -75,6 +75,9 @@ impl GridsPlan {
                     packed.masks.push(mask);
                 }
             }
+            if self.exact.is_some() {
+                packed.push_doubles(row * packed.k..(row + 1) * packed.k, self.context.plain_products);
+            }
             if let Some((reader, _)) = self.scale {
                 for index in 0..packed.blocks {
                     let bits = from.scale_of_a(first + row, index).unwrap_or(reader.format.one());
@@ -115,6 +118,9 @@ impl GridsPlan {
         }
         if self.folds.is_some() {
             into.largest.push(largest(&into.exponents));
+        }
+        if self.exact.is_some() {
+            into.push_doubles(0..into.significands.len(), self.context.plain_products);
         }
         for step in 0..steps {
             for node in self.nodes.iter().filter(|node| node.width == GridWidth::Exact) {
@@ -191,6 +197,8 @@ impl Vectorised for PackProducts<'_> {
         if plan.folds.is_some() {
             into.largest = vec![largest(&into.exponents)];
         }
+        // The kernel of exact folds takes no dots.
+        into.spans.clear();
         if !plan.nodes.iter().any(|node| node.quiet_operands) {
             return 0;
         }
@@ -224,7 +232,8 @@ impl Kernel for GridsPlan {
     }
 
     fn run(&self, piece: Piece<'_, Factors, Factors, f32>) {
-        simd::run_grids((&self.nodes, self.folds.as_ref()), &self.context, piece);
+        let forms = Forms { nodes: &self.nodes, folds: self.folds.as_ref(), exact: self.exact.as_ref() };
+        simd::run_grids(forms, &self.context, piece);
     }
 }
 

@@ -3,8 +3,8 @@
 use mxprobe_api::{Format, OperationId, Subnormals};
 
 use super::{
-    Context, Folds, GridNode, GridOutput, GridRule, GridTerm, GridWidth, GridsPlan, MOST_NODES, MOST_PRODUCTS,
-    Normalised,
+    Context, ExactFolds, Folds, GridNode, GridOutput, GridRule, GridTerm, GridWidth, GridsPlan, MOST_NODES,
+    MOST_PRODUCTS, Normalised,
 };
 use crate::{
     adder::{Adder, Below, NanCause, Output, Scale, ZeroSign},
@@ -94,7 +94,9 @@ impl GridsPlan {
         };
         let has_scales = sums.scale.is_some() || masks > 0;
         let folds = if has_scales { None } else { Folds::of(&nodes, context.plain_products) };
-        Some(Self { nodes, a, b, c: id.c, d: id.d, scale: sums.scale, context, folds })
+        let fraction_bits = [id.a.fraction_bits(), id.b.fraction_bits()];
+        let exact = if has_scales { None } else { ExactFolds::of(&nodes, context.flush_c, fraction_bits) };
+        Some(Self { nodes, a, b, c: id.c, d: id.d, scale: sums.scale, context, folds, exact })
     }
 
     fn node(sums: &SumsPlan, sum: &SumNode, before: &[GridNode], adder: &Adder, id: &OperationId) -> Option<GridNode> {

@@ -44,6 +44,13 @@ pub(super) trait Halves: Lanes {
     unsafe fn sub_d(x: Self::D, y: Self::D) -> Self::D;
     unsafe fn add_up(x: Self::D, y: Self::D) -> Self::D;
     unsafe fn add_down(x: Self::D, y: Self::D) -> Self::D;
+    unsafe fn load_d(from: *const f64) -> Self::D;
+    /// `x · y + z`, rounded once.
+    unsafe fn fma_d(x: Self::D, y: Self::D, z: Self::D) -> Self::D;
+    /// `x + y` rounded to odd, if it does not overflow.
+    unsafe fn sum_to_odd(x: Self::D, y: Self::D) -> Self::D;
+    /// `x + y` rounded to odd, for a y that is +0 or smaller than x; x if y is 0.
+    unsafe fn corrected_to_odd(x: Self::D, y: Self::D) -> Self::D;
     /// The bitwise or.
     unsafe fn or_d(x: Self::D, y: Self::D) -> Self::D;
     /// All bits set where x is not 0, else no bits.
@@ -66,6 +73,17 @@ pub(super) trait Halves: Lanes {
     unsafe fn narrow(x: [Self::D; 2]) -> Self::F;
     /// Rounds toward zero; values that are too large become the largest number.
     unsafe fn narrow_toward_zero(x: [Self::D; 2]) -> Self::F;
+
+    /// A sum and its error.
+    #[inline(always)]
+    unsafe fn two_sum(x: Self::D, y: Self::D) -> (Self::D, Self::D) {
+        // SAFETY: upheld by the caller.
+        unsafe {
+            let sum = Self::add_d(x, y);
+            let of_y = Self::sub_d(sum, x);
+            (sum, Self::add_d(Self::sub_d(x, Self::sub_d(sum, of_y)), Self::sub_d(y, of_y)))
+        }
+    }
 }
 
 // SAFETY of every block below: the trait's contract says that the processor has these parts of AVX-512.
@@ -107,6 +125,21 @@ impl Halves for Avx512 {
         }
         add_down(x: Self::D, y: Self::D) -> Self::D {
             _mm512_add_round_pd::<{ _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC }>(x, y)
+        }
+        load_d(from: *const f64) -> Self::D { _mm512_loadu_pd(from) }
+        fma_d(x: Self::D, y: Self::D, z: Self::D) -> Self::D { _mm512_fmadd_pd(x, y, z) }
+        sum_to_odd(x: Self::D, y: Self::D) -> Self::D {
+            // Neighbours if the sum is inexact, of which one is odd. Of the zeros of an exact sum, the one rounded up is
+            // that of rounding to nearest.
+            let (up, down) = (Self::add_up(x, y), Self::add_down(x, y));
+            let odd = _mm512_test_epi64_mask(_mm512_castpd_si512(down), _mm512_set1_epi64(1));
+            _mm512_mask_mov_pd(up, odd, down)
+        }
+        corrected_to_odd(x: Self::D, y: Self::D) -> Self::D {
+            // −0 plus +0, rounded down, is −0.
+            let (up, down) = (Self::add_up(x, y), Self::add_down(x, y));
+            let odd = _mm512_test_epi64_mask(_mm512_castpd_si512(up), _mm512_set1_epi64(1));
+            _mm512_mask_mov_pd(down, odd, up)
         }
         or_d(x: Self::D, y: Self::D) -> Self::D { _mm512_or_pd(x, y) }
         nonzero(x: Self::D) -> Self::D {
@@ -187,6 +220,16 @@ impl Halves for Avx2 {
         sub_d(x: Self::D, y: Self::D) -> Self::D { _mm256_sub_pd(x, y) }
         add_up(x: Self::D, y: Self::D) -> Self::D { _mm256_add_pd(x, y) }
         add_down(x: Self::D, y: Self::D) -> Self::D { _mm256_add_pd(x, y) }
+        load_d(from: *const f64) -> Self::D { _mm256_loadu_pd(from) }
+        fma_d(x: Self::D, y: Self::D, z: Self::D) -> Self::D { _mm256_fmadd_pd(x, y, z) }
+        sum_to_odd(x: Self::D, y: Self::D) -> Self::D {
+            let (sum, error) = Self::two_sum(x, y);
+            Self::to_odd(sum, error)
+        }
+        corrected_to_odd(x: Self::D, y: Self::D) -> Self::D {
+            let (sum, error) = Self::two_sum(x, y);
+            Self::select_d(Self::nonzero(y), Self::to_odd(sum, error), x)
+        }
         or_d(x: Self::D, y: Self::D) -> Self::D { _mm256_or_pd(x, y) }
         nonzero(x: Self::D) -> Self::D { _mm256_cmp_pd::<_CMP_NEQ_UQ>(x, _mm256_setzero_pd()) }
         select_d(mask: Self::D, x: Self::D, y: Self::D) -> Self::D { _mm256_blendv_pd(y, x, mask) }

@@ -21,7 +21,7 @@ mod widest;
 
 pub(crate) use block::{COLUMNS, Number, ROWS, Row, block_sums};
 pub(crate) use chain::{Chain, Join};
-pub(super) use grids::{Factors, LEAST_UNIT_OF_VALUES, run_grids};
+pub(super) use grids::{Factors, Forms, LEAST_UNIT_OF_VALUES, run_grids};
 pub(crate) use integer::Clamp;
 pub(super) use square::eight_by_eight_pairs;
 pub(crate) use widest::on_avx512;

@@ -33,17 +33,6 @@ use crate::fast::{
     simd::halves::Halves,
 };
 
-/// A sum and its error.
-#[inline(always)]
-unsafe fn two_sum<V: Halves>(x: V::D, y: V::D) -> (V::D, V::D) {
-    // SAFETY: upheld by the caller.
-    unsafe {
-        let sum = V::add_d(x, y);
-        let of_y = V::sub_d(sum, x);
-        (sum, V::add_d(V::sub_d(x, V::sub_d(sum, of_y)), V::sub_d(y, of_y)))
-    }
-}
-
 /// Adds a term to a sum; returns the error, and notes in `any` whether there is one.
 #[inline(always)]
 unsafe fn add<V: Halves>(sum: &mut [V::D; 2], any: &mut [V::D; 2], term: [V::D; 2]) -> [V::D; 2] {
@@ -51,7 +40,7 @@ unsafe fn add<V: Halves>(sum: &mut [V::D; 2], any: &mut [V::D; 2], term: [V::D; 
     for half in 0..2 {
         // SAFETY: upheld by the caller.
         unsafe {
-            (sum[half], errors[half]) = two_sum::<V>(sum[half], term[half]);
+            (sum[half], errors[half]) = V::two_sum(sum[half], term[half]);
             any[half] = V::or_d(any[half], errors[half]);
         }
     }
@@ -140,15 +129,15 @@ unsafe fn with_errors<V: Halves>(sum: V::D, errors: &[[V::D; 2]], half: usize) -
         let zero = V::splat_d(0.0);
         let (mut second, mut third, mut lost) = (errors[0][half], zero, zero);
         if let [_, next, rest @ ..] = errors {
-            (second, third) = two_sum::<V>(second, next[half]);
+            (second, third) = V::two_sum(second, next[half]);
             for error in rest {
-                let (of_both, beyond) = two_sum::<V>(second, error[half]);
-                let (of_those, last) = two_sum::<V>(third, beyond);
+                let (of_both, beyond) = V::two_sum(second, error[half]);
+                let (of_those, last) = V::two_sum(third, beyond);
                 (second, third) = (of_both, of_those);
                 lost = V::or_d(lost, last);
             }
         }
-        let (most, least) = two_sum::<V>(sum, second);
+        let (most, least) = V::two_sum(sum, second);
         let below = V::add_d(least, third);
         lost = V::or_d(lost, V::sub_d(V::add_d(most, below), most));
         // Without an error, the sum keeps the sign of a zero.

@@ -16,6 +16,8 @@
 
 mod cascade;
 mod doubles;
+mod exact;
+mod factors;
 mod folded;
 mod group;
 mod outcome;
@@ -29,10 +31,12 @@ use super::{NARROW_PANEL, Piece, WIDE_PANEL, halves::Halves};
 #[cfg(target_arch = "x86_64")]
 use super::{avx2::Avx2, avx512::Avx512};
 use crate::fast::{
-    grids::{Context, FoldKind, Folds, GridNode, GridTerm, GridWidth, MOST_NODES, MOST_PRODUCTS},
+    grids::{Context, ExactFolds, FoldKind, Folds, GridNode, GridTerm, GridWidth, MOST_NODES, MOST_PRODUCTS},
     path::{Path, fastest},
     tree::Flush,
 };
+use exact::Doubles;
+pub(in crate::fast) use factors::Factors;
 use group::{DIRECT, DOUBLES, Largest, WORDS};
 use outcome::{Outcome, Terms, read_value};
 use products::Products;
@@ -213,41 +217,17 @@ fn filled<T: Copy>(memory: &mut [MaybeUninit<T>], value: T) -> &mut [T] {
     unsafe { &mut *(std::ptr::from_mut(memory) as *mut [T]) }
 }
 
-/// Rows of A, or a panel of B, as significands and exponents, and their scales likewise.
-#[derive(Debug, Default)]
-pub(in crate::fast) struct Factors {
-    pub significands: Vec<f32>,
-    pub exponents: Vec<i32>,
-    pub scales: (Vec<f32>, Vec<i32>),
-    /// Which factors of each scaled sum are nonzero, a bit each.
-    pub masks: Vec<i32>,
-    /// The largest exponent of each row, or of the panel, if the plan has folds.
-    pub largest: Vec<i32>,
-    /// The numbers of elements in a row or a column, of its scales, and of its masks.
-    pub k: usize,
-    pub blocks: usize,
-    pub masks_each: usize,
-    pub panel: usize,
-}
-
-impl Factors {
-    pub(in crate::fast) fn push_scale(&mut self, (significand, exponent): (f32, i32)) {
-        self.scales.0.push(significand);
-        self.scales.1.push(exponent);
-    }
-
-    pub(in crate::fast) fn clear(&mut self) {
-        self.significands.clear();
-        self.scales.0.clear();
-        for numbers in [&mut self.exponents, &mut self.scales.1, &mut self.masks, &mut self.largest] {
-            numbers.clear();
-        }
-    }
+/// The nodes of a plan, and the same as folds if they are.
+#[derive(Clone, Copy)]
+pub(in crate::fast) struct Forms<'a> {
+    pub nodes: &'a [GridNode],
+    pub folds: Option<&'a Folds>,
+    pub exact: Option<&'a ExactFolds>,
 }
 
 /// Runs rows of A through operations with a panel of B, by sums on grids.
 pub(in crate::fast) fn run_grids(
-    (nodes, folds): (&[GridNode], Option<&Folds>),
+    Forms { nodes, folds, exact }: Forms<'_>,
     context: &Context,
     piece: Piece<'_, Factors, Factors, f32>,
 ) {
@@ -309,15 +289,18 @@ pub(in crate::fast) fn run_grids(
     let folds = folds.filter(|folds| is_folded && folds.terms.iter().all(|k| *k < context.len));
     let folds = folds.map(|folds| (folds, Largest { rows: &a.largest[row..last], panel: b.largest[0] }));
     let folds = folds.as_ref();
+    let doubles = exact.and_then(|exact| Doubles::of(exact, &task, (a, row), b, steps.start));
     // SAFETY: the lengths were asserted above, and that the processor has the instructions.
     #[cfg(target_arch = "x86_64")]
     unsafe {
-        match path {
+        match (path, &doubles) {
+            (Path::Avx512, Some(doubles)) => exactly_in_avx512(&task, doubles),
+            (Path::Avx2, Some(doubles)) => exactly_in_avx2(&task, doubles),
             // Each node waits for the one before, so that several groups of lanes are computed in turn.
-            Path::Avx512 if panel == WIDE_PANEL => in_avx512::<4, 1>(&task, folds),
-            Path::Avx512 if rows > 1 => in_avx512::<4, 4>(&task, folds),
-            Path::Avx512 => in_avx512::<1, 1>(&task, None),
-            Path::Avx2 => in_avx2(&task, folds),
+            (Path::Avx512, _) if panel == WIDE_PANEL => in_avx512::<4, 1>(&task, folds),
+            (Path::Avx512, _) if rows > 1 => in_avx512::<4, 4>(&task, folds),
+            (Path::Avx512, _) => in_avx512::<1, 1>(&task, None),
+            (Path::Avx2, _) => in_avx2(&task, folds),
             _ => unreachable!("the plan was made for AVX2 or AVX-512"),
         }
     }
@@ -431,4 +414,32 @@ unsafe fn folds_in_avx2<const KIND: u8, const S: usize, const P: usize, const PL
 ) -> u64 {
     // SAFETY: as above.
     unsafe { task.fold::<Avx2, 2, 1, KIND, S, P, PLAIN>(folds, largest) }
+}
+
+/// # Safety
+/// The processor has these instructions, and the pointers of the task and the factors are valid.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
+unsafe fn exactly_in_avx512(task: &Grids<'_>, doubles: &Doubles<'_>) {
+    // SAFETY: as above.
+    unsafe {
+        let left = task.fold_exactly::<Avx512, 4, 4>(doubles);
+        if left != 0 {
+            nodes_in_avx512::<4, 4>(task, left);
+        }
+    }
+}
+
+/// # Safety
+/// The processor has these instructions, and the pointers of the task and the factors are valid.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+unsafe fn exactly_in_avx2(task: &Grids<'_>, doubles: &Doubles<'_>) {
+    // SAFETY: as above.
+    unsafe {
+        let left = task.fold_exactly::<Avx2, 2, 1>(doubles);
+        if left != 0 {
+            nodes_in_avx2(task, left);
+        }
+    }
 }
