@@ -1,5 +1,7 @@
 //! Plans of additions of one or two terms, to nearest even or to odd, which a processor's own f32 arithmetic computes.
 
+use std::ops::Range;
+
 use mxprobe_api::{Elements, Format, OperationId, Overflow, Rounding, Subnormals};
 
 use super::{
@@ -7,7 +9,7 @@ use super::{
     floats::{is_covered, load_floats, store_floats},
     operand::{Operand, bits_of},
     path::Path,
-    simd::{self, Packed, Piece, WIDE_PANEL},
+    simd::{self, Packed, Piece, Vectorised, WIDE_PANEL, vectorised},
 };
 use crate::{
     adder::{Adder, Below, NanCause, Output, Scale, ZeroSign},
@@ -237,6 +239,7 @@ impl TreePlan {
     }
 
     /// Packs a panel of factors that `operand` reads.
+    #[inline(always)]
     fn pack_factors(
         &self,
         operand: Operand,
@@ -266,11 +269,7 @@ impl Kernel for TreePlan {
     fn pack_a(&self, from: &Source<'_>, first: usize, rows: usize, steps: usize) -> (Packed<f32>, Vec<bool>) {
         // Zeros of padding are +0 in every format.
         let padded = steps * self.len;
-        let packed = if self.reads_specials() {
-            pack_rows(from, first, rows, padded, |bits| self.a.value_or_special(bits))
-        } else {
-            pack_rows(from, first, rows, padded, |bits| self.a.value(bits))
-        };
+        let packed = vectorised(PackRows { plan: self, from, rows: first..first + rows, padded });
         // A row with a NaN or an infinity gives nothing else.
         let is_special = |row: &[f32]| !self.has_specials() && row.iter().any(|value| value.is_nan());
         let special = packed.values.chunks(packed.k.max(1)).map(is_special).collect();
@@ -279,7 +278,7 @@ impl Kernel for TreePlan {
 
     fn pack_b(&self, from: &Source<'_>, first: usize, panel: usize, steps: usize, into: &mut Packed<f32>) -> u64 {
         let padded = steps * self.len;
-        self.pack_factors(self.b, from, (first, panel), padded, into);
+        vectorised(PackPanel { plan: self, operand: self.b, from, first, panel, padded, into });
         0
     }
 
@@ -322,8 +321,9 @@ impl OfDots for TreePlan {
         of_a: &mut Packed<f32>,
         into: &mut Packed<f32>,
     ) -> u64 {
-        self.pack_factors(self.a, a, (0, panel), self.len, of_a);
-        self.pack_factors(self.b, b, (0, panel), self.len, into);
+        let (plan, first, padded) = (self, 0, self.len);
+        vectorised(PackPanel { plan, operand: self.a, from: a, first, panel, padded, into: of_a });
+        vectorised(PackPanel { plan, operand: self.b, from: b, first, panel, padded, into });
         if self.exact_products {
             into.values.iter_mut().zip(&of_a.values).for_each(|(product, of_a)| *product *= of_a);
         }
@@ -332,45 +332,84 @@ impl OfDots for TreePlan {
     }
 }
 
-/// Packs rows of A as `into(bits)`, padded with `into(0)`.
-pub(super) fn pack_rows<T: Copy + Default>(
-    from: &Source<'_>,
-    first: usize,
-    rows: usize,
+/// The work of packing rows of A.
+struct PackRows<'a> {
+    plan: &'a TreePlan,
+    from: &'a Source<'a>,
+    rows: Range<usize>,
     padded: usize,
-    value: impl Fn(u32) -> T,
-) -> Packed<T> {
+}
+
+impl Vectorised for PackRows<'_> {
+    type Output = Packed<f32>;
+
+    #[inline(always)]
+    fn run(self) -> Packed<f32> {
+        let Self { plan, from, rows, padded } = self;
+        if plan.reads_specials() {
+            pack_rows(from, rows, padded, |bits| plan.a.value_or_special(bits))
+        } else {
+            pack_rows(from, rows, padded, |bits| plan.a.value(bits))
+        }
+    }
+}
+
+/// The work of packing a panel of factors that `operand` reads.
+struct PackPanel<'a> {
+    plan: &'a TreePlan,
+    operand: Operand,
+    from: &'a Source<'a>,
+    first: usize,
+    panel: usize,
+    padded: usize,
+    into: &'a mut Packed<f32>,
+}
+
+impl Vectorised for PackPanel<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let Self { plan, operand, from, first, panel, padded, into } = self;
+        plan.pack_factors(operand, from, (first, panel), padded, into);
+    }
+}
+
+/// Packs rows of A as `value(bits)`, padded with `value(0)`.
+#[inline(always)]
+fn pack_rows(from: &Source<'_>, rows: Range<usize>, padded: usize, value: impl Fn(u32) -> f32) -> Packed<f32> {
     let k = from.matrices.k;
     let mut bits = vec![0; padded];
-    let mut packed = Packed { values: Vec::with_capacity(rows * padded), k: padded, panel: 0 };
-    for row in 0..rows {
-        bits_of(from.matrices.a, from.row_of_a(first + row), &mut bits[..k]);
-        packed.values.extend(bits.iter().map(|bits| value(*bits)));
+    let mut values = vec![0.0; rows.len() * padded];
+    for (row, values) in rows.zip(values.chunks_exact_mut(padded.max(1))) {
+        bits_of(from.matrices.a, from.row_of_a(row), &mut bits[..k]);
+        values.iter_mut().zip(&bits).for_each(|(slot, bits)| *slot = value(*bits));
     }
-    packed
+    Packed { values, k: padded, panel: 0 }
 }
 
 /// Packs a panel of B, likewise.
-pub(super) fn pack_panel<T: Copy + Default>(
+#[inline(always)]
+fn pack_panel(
     from: &Source<'_>,
     first: usize,
     panel: usize,
     padded: usize,
-    into: &mut Packed<T>,
-    value: impl Fn(u32) -> T,
+    into: &mut Packed<f32>,
+    value: impl Fn(u32) -> f32,
 ) {
     let (k, n) = (from.matrices.k, from.matrices.n);
     let columns = panel.min(n - first);
     (into.k, into.panel) = (padded, panel);
-    into.values.clear();
-    into.values.reserve(padded * panel);
-    let mut bits = vec![0; panel];
-    for row in 0..padded {
+    into.values.resize(padded * panel, 0.0);
+    let mut bits = [0; WIDE_PANEL];
+    let bits = &mut bits[..panel];
+    for (row, values) in into.values.chunks_exact_mut(panel).enumerate() {
         if row < k {
             bits_of(from.matrices.b, from.row_of_b(row) + first, &mut bits[..columns]);
         } else {
             bits.fill(0);
         }
-        into.values.extend(bits.iter().map(|bits| value(*bits)));
+        values.iter_mut().zip(&*bits).for_each(|(slot, bits)| *slot = value(*bits));
     }
 }

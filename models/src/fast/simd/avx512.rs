@@ -96,6 +96,21 @@ impl Lanes for Avx512 {
         }
     }
     #[inline(always)]
+    unsafe fn fma_to_odd(x: Self::F, y: Self::F, z: Self::F) -> Self::F {
+        unsafe {
+            // Neighbours if the sum is inexact, of which one is odd. Of the zeros of an exact sum, the one rounded up is
+            // that of rounding to nearest.
+            let up = _mm512_fmadd_round_ps::<{ _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC }>(x, y, z);
+            let down = _mm512_fmadd_round_ps::<{ _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC }>(x, y, z);
+            let odd = _mm512_test_epi32_mask(_mm512_castps_si512(down), _mm512_set1_epi32(1));
+            _mm512_mask_mov_ps(up, odd, down)
+        }
+    }
+    #[inline(always)]
+    unsafe fn as_f16(x: Self::F) -> Self::F {
+        unsafe { _mm512_cvtph_ps(_mm512_cvtps_ph::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(x)) }
+    }
+    #[inline(always)]
     unsafe fn widest<const NG: usize>(a: *const u32, b: *const u8, stride: usize, len: usize) -> [Self::I; NG] {
         unsafe {
             let mut out = [_mm512_setzero_si512(); NG];

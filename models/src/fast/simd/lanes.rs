@@ -59,6 +59,50 @@ pub(super) trait Lanes: Copy {
     /// B's are `stride` bytes apart and valid for `NG · WIDTH` bytes.
     unsafe fn widest<const NG: usize>(a: *const u32, b: *const u8, stride: usize, len: usize) -> [Self::I; NG];
 
+    /// Computes `x + y` rounded to odd.
+    ///
+    /// The error of the sum to nearest is a number of the format, unless the sum overflows, in which case the lane is left
+    /// anyway (Knuth, The Art of Computer Programming 2, 4.2.2, theorem B). If the error is not 0 and the sum is even, the
+    /// odd neighbour on the error's side is the next number.
+    #[inline(always)]
+    unsafe fn odd_sum(x: Self::F, y: Self::F) -> Self::F {
+        // SAFETY: upheld by the caller.
+        unsafe {
+            let minus = |x: Self::F, y: Self::F| {
+                Self::add_f(x, Self::from_bits(Self::xor(Self::bits(y), Self::splat_i(i32::MIN))))
+            };
+            let sum = Self::add_f(x, y);
+            let of_y = minus(sum, x);
+            let error = Self::bits(Self::add_f(minus(x, minus(sum, of_y)), minus(y, of_y)));
+            let bits = Self::bits(sum);
+            let inexact = Self::greater(Self::and(error, Self::splat_i(i32::MAX)), Self::splat_i(0));
+            // An infinity stays infinite, to be detected at the end.
+            let finite = Self::greater(Self::splat_i(0x7f80_0000), Self::and(bits, Self::splat_i(i32::MAX)));
+            let inexact = Self::and(inexact, finite);
+            let even = Self::greater(Self::splat_i(1), Self::and(bits, Self::splat_i(1)));
+            let outward = Self::greater(Self::xor(error, bits), Self::splat_i(-1));
+            let step = Self::select(outward, Self::splat_i(1), Self::splat_i(-1));
+            Self::from_bits(Self::add(bits, Self::and(step, Self::and(inexact, even))))
+        }
+    }
+    /// `x · y + z` rounded to odd, for a product that is an f32, and a result below 2^127.
+    #[inline(always)]
+    unsafe fn fma_to_odd(x: Self::F, y: Self::F, z: Self::F) -> Self::F {
+        // SAFETY: upheld by the caller.
+        unsafe { Self::odd_sum(Self::mul(x, y), z) }
+    }
+    /// Rounds to nearest even as an f16, with its infinities; a NaN remains one.
+    #[inline(always)]
+    unsafe fn as_f16(x: Self::F) -> Self::F {
+        // SAFETY: upheld by the caller.
+        unsafe {
+            let (rounded, infinite) = Self::narrow_to_f16(x);
+            let number = Self::select(infinite, Self::infinity_like(x), Self::bits(rounded));
+            let magnitude = Self::and(Self::bits(x), Self::splat_i(i32::MAX));
+            let is_nan = Self::greater(magnitude, Self::splat_i(0x7f80_0000));
+            Self::from_bits(Self::select(is_nan, Self::bits(x), number))
+        }
+    }
     /// The bits of an infinity of this sign.
     #[inline(always)]
     unsafe fn infinity_like(x: Self::F) -> Self::I {

@@ -102,17 +102,14 @@ impl Tree<'_> {
                         StepKind::ProductAnd(k, x) => {
                             for g in 0..NG {
                                 let (a, b) = product(k, g);
-                                value[g] = if node.half {
-                                    odd_sum::<V>(V::mul(a, b), load(x, g))
-                                } else {
-                                    V::fma(a, b, load(x, g))
-                                };
+                                value[g] =
+                                    if node.half { V::fma_to_odd(a, b, load(x, g)) } else { V::fma(a, b, load(x, g)) };
                             }
                         }
                         StepKind::Both(x, y) => {
                             for g in 0..NG {
                                 let (x, y) = (load(x, g), load(y, g));
-                                value[g] = if node.odd { odd_sum::<V>(x, y) } else { V::add_f(x, y) };
+                                value[g] = if node.odd { V::odd_sum(x, y) } else { V::add_f(x, y) };
                             }
                         }
                         StepKind::One(x) => {
@@ -123,8 +120,7 @@ impl Tree<'_> {
                     }
                     if node.half {
                         for g in 0..NG {
-                            let (rounded, infinite) = V::narrow_to_f16(value[g]);
-                            value[g] = narrowed::<V>(value[g], rounded, infinite);
+                            value[g] = V::as_f16(value[g]);
                         }
                     }
                     if node.flush != Flush::None {
@@ -161,31 +157,6 @@ impl Tree<'_> {
             }
             *self.left.add(row) |= left;
         }
-    }
-}
-
-/// Computes `x + y` rounded to odd.
-///
-/// The error of the sum to nearest is a number of the format, unless the sum overflows, in which case the lane is left
-/// anyway (Knuth, The Art of Computer Programming 2, 4.2.2, theorem B). If the error is not 0 and the sum is even, the
-/// odd neighbour on the error's side is the next number.
-#[inline(always)]
-unsafe fn odd_sum<V: Lanes>(x: V::F, y: V::F) -> V::F {
-    // SAFETY: upheld by the caller.
-    unsafe {
-        let minus = |x: V::F, y: V::F| V::add_f(x, V::from_bits(V::xor(V::bits(y), V::splat_i(i32::MIN))));
-        let sum = V::add_f(x, y);
-        let of_y = minus(sum, x);
-        let error = V::bits(V::add_f(minus(x, minus(sum, of_y)), minus(y, of_y)));
-        let bits = V::bits(sum);
-        let inexact = V::greater(V::and(error, V::splat_i(i32::MAX)), V::splat_i(0));
-        // An infinity stays infinite, to be detected at the end.
-        let finite = V::greater(V::splat_i(0x7f80_0000), V::and(bits, V::splat_i(i32::MAX)));
-        let inexact = V::and(inexact, finite);
-        let even = V::greater(V::splat_i(1), V::and(bits, V::splat_i(1)));
-        let outward = V::greater(V::xor(error, bits), V::splat_i(-1));
-        let step = V::select(outward, V::splat_i(1), V::splat_i(-1));
-        V::from_bits(V::add(bits, V::and(step, V::and(inexact, even))))
     }
 }
 
@@ -244,16 +215,6 @@ impl Tree<'_> {
     }
 }
 
-/// The `rounded` value of an f16, an infinity in lanes that are too large for one, and the value itself if it is NaN.
-#[inline(always)]
-unsafe fn narrowed<V: Lanes>(value: V::F, rounded: V::F, infinite: V::I) -> V::F {
-    // SAFETY: upheld by the caller.
-    unsafe {
-        let number = V::select(infinite, V::infinity_like(value), V::bits(rounded));
-        V::from_bits(V::select(is_nan::<V>(value), V::bits(value), number))
-    }
-}
-
 /// The lanes that are NaN.
 #[inline(always)]
 unsafe fn is_nan<V: Lanes>(value: V::F) -> V::I {
@@ -289,7 +250,7 @@ unsafe fn saturated<V: Lanes>(sum: V::F, x: V::F, y: V::F, always: bool) -> V::F
         if !always && V::negative_lanes(infinite) != 0 {
             // Of terms whose sum is so large, neither loses a bit when it is halved.
             let half = V::splat_f(0.5);
-            let halves = odd_sum::<V>(V::mul(x, half), V::mul(y, half));
+            let halves = V::odd_sum(V::mul(x, half), V::mul(y, half));
             let below = V::greater(V::splat_i(0x7f00_0000), V::and(V::bits(halves), magnitude));
             infinite = V::and(infinite, below);
         }
