@@ -190,6 +190,41 @@ fn tiles_are_the_same_on_every_path() {
 }
 
 #[test]
+fn tiles_of_one_element_are_computed_as_the_exact_evaluator_computes_them() {
+    let mut random = Random(27);
+    let adder = "output = \"f32\"\nrounding = \"nearest-even\"\n\
+                 nan = { operand = \"quiet\", value = \"quiet\", invalid = \"0x7fc00000\" }\n";
+    let operations = "dot.m1n1k4.f32.e4m3.e5m2.f32";
+    let converts = made_up::made_up(
+        "converts",
+        &[("s", adder)],
+        &[("fold(c, all/2, s(all, acc))", operations, "convert_to = \"f16\"")],
+    );
+    let made_up = converts.units[0].operations.iter().map(|id| (&converts, id.clone()));
+    let is_one = |id: &OperationId| matches!(id.shape.sizes(), (1, 1, 2..=32));
+    for (model, id) in distinct_operations().into_iter().filter(|(_, id)| is_one(id)).chain(made_up) {
+        for inputs in INPUTS {
+            let mut batch = TileBatch::zeros(&model.operations[&id], 67);
+            (0..batch.a.len()).for_each(|at| batch.a.set(at, factor(id.a, inputs, &mut random)));
+            (0..batch.b.len()).for_each(|at| batch.b.set(at, factor(id.b, inputs, &mut random)));
+            (0..batch.c.len()).for_each(|at| batch.c.set(at, addend(id.c, inputs, &mut random)));
+            let scale = id.block_scale().map(|scale| scale.format);
+            for scales in [&mut batch.scale_a, &mut batch.scale_b].into_iter().flatten() {
+                (0..scales.len()).for_each(|at| scales.set(at, factor(scale.unwrap(), Inputs::Narrow, &mut random)));
+            }
+            let tiles_by = |path, threads| Evaluator::with_path(model, &id, path).unwrap().tiles(&batch, threads);
+            let wanted = tiles_by(Path::Exact, 1);
+            for path in fast_paths() {
+                // One thread, and more than this machine has, in which dots are not computed as tiles.
+                for threads in [1, 10_000] {
+                    assert_eq!(tiles_by(path, threads), wanted, "{}:{id} {inputs:?} {path:?}", model.name);
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn one_dot_is_what_a_matrix_holds() {
     let mut random = Random(4);
     for (model, id) in distinct_operations().into_iter().step_by(5) {

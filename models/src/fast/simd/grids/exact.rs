@@ -7,12 +7,12 @@
 //!
 //! **Rounding.** Two terms are added to odd, in f64. Rounding that number to f32 gives the right result, because 53 bits
 //! are at least 24 plus 2 (Boldo and Melquiond, "Emulation of a FMA and correctly rounded sums: proved algorithms using
-//! rounding to odd", 2008). Of three terms x, y and the value, let `u + v` be x + y and its error, and `s + t` the value
-//! + u and its error. The kernel adds t + v to odd, and s to that. If t + v is exact, so is all but the last addition.
-//! Otherwise t is not 0, so that s is at least half of u, and t + v is less than two units in the last place of s. The
-//! number that stands for t + v is an odd multiple of its own last place, which is at most a 2^50th of that unit. Results
-//! and what lies halfway between two of them are even multiples of it, and so is s: none lies between the exact sum and
-//! the one that is rounded.
+//! rounding to odd", 2008). Of three terms x, y and the value, let u and v be the sum of x and y and its error, and s and
+//! t that of the value and u and its error. The kernel adds t and v to odd, and s to that. If t + v is exact, so is all
+//! but the last addition. Otherwise t is not 0, so that s is at least half of u, and t + v is less than two units in the
+//! last place of s. The number that stands for t + v is an odd multiple of its own last place, which is at most a 2^50th
+//! of that unit. Results, and what lies halfway between two of them, are even multiples of it, and so is s: none lies
+//! between the exact sum and the one that is rounded.
 #![cfg_attr(not(target_arch = "x86_64"), allow(dead_code, unused_imports))]
 
 use super::{
