@@ -1,5 +1,7 @@
 //! The paths on which a dot can be computed.
 
+use std::sync::OnceLock;
+
 /// A path on which a dot is computed. All give the same bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Path {
@@ -16,7 +18,13 @@ pub enum Path {
 }
 
 /// The fastest path of this processor.
+#[inline]
 pub(super) fn fastest() -> Path {
+    static FASTEST: OnceLock<Path> = OnceLock::new();
+    *FASTEST.get_or_init(detected)
+}
+
+fn detected() -> Path {
     #[cfg(target_arch = "x86_64")]
     {
         if is_x86_feature_detected!("avx512f")
