@@ -7,6 +7,7 @@
 //! The modules of this folder depend on each other in a cycle: an evaluator is built from the kernels, and a kernel
 //! leaves to the evaluator the elements that it cannot compute.
 
+mod alone;
 mod chain;
 mod dots;
 mod double;
@@ -28,7 +29,7 @@ mod unpack;
 
 use std::sync::{Arc, OnceLock};
 
-use mxprobe_api::{DotOperands, Elements, Error, GemmOperands, OperationId, TileBatch};
+use mxprobe_api::{Elements, Error, GemmOperands, OperationId, TileBatch};
 
 use crate::{
     adder::Adder,
@@ -224,24 +225,6 @@ impl Evaluator {
             Kernels::Sums(kernel) => drive::tiles(self, Some(kernel), batch, threads),
             Kernels::Grids(kernel) => drive::tiles(self, Some(&**kernel), batch, threads),
         }
-    }
-
-    /// The tiles as dots, which kernels compute many at a time, if each is a single element without scales.
-    fn alone<'a>(&self, batch: &'a TileBatch, threads: usize) -> Option<DotOperands<'a>> {
-        let (m, n, _) = self.id.shape.sizes();
-        // Dots may take every core.
-        let is_allowed = threads >= crate::threads();
-        let has_lanes = !matches!(self.kernels(), Kernels::None | Kernels::Integer(_) | Kernels::Sums(_));
-        let is_alone = m * n == 1 && batch.scale_a.is_none() && batch.scale_b.is_none();
-        let TileBatch { tiles, a, b, c, .. } = batch;
-        (is_alone && has_lanes && is_allowed).then_some(DotOperands {
-            count: *tiles,
-            a,
-            b,
-            c,
-            scale_a: None,
-            scale_b: None,
-        })
     }
 
     /// Computes D of one product of matrices whose lengths were checked.

@@ -15,40 +15,69 @@
 //! between the exact sum and the one that is rounded.
 #![cfg_attr(not(target_arch = "x86_64"), allow(dead_code, unused_imports))]
 
-use super::{
-    Grids, MOST_ROWS, column_of,
-    factors::{Factors, Span},
-    row_of,
-};
-use crate::fast::{grids::ExactFolds, simd::halves::Halves};
+use std::ops::Range;
 
-/// Exact folds, and their factors.
+use super::{
+    factors::{Factors, Span},
+    place::{column_of, row_of},
+};
+use crate::fast::simd::halves::Halves;
+
+/// What an operation adds.
+#[derive(Clone, Copy)]
+pub(super) struct Folds<'a> {
+    /// The k of the products of all folds, in order, and how many belong to each.
+    pub terms: &'a [usize],
+    pub products: usize,
+    /// Whether a result of 0 is +0.
+    pub positive_zero: bool,
+    /// The bits of a factor below its leading one.
+    pub fraction_bits: [i32; 2],
+    /// The number of products of an operation.
+    pub len: usize,
+}
+
+/// Rows through several operations, for the columns of one panel, with factors in f64.
 pub(super) struct Doubles<'a> {
-    folds: &'a ExactFolds,
+    folds: Folds<'a>,
+    steps: usize,
     a: *const f64,
+    a_stride: usize,
     b: *const f64,
+    width: usize,
     rows: &'a [Span],
     panel: Span,
+    accumulators: *mut f32,
 }
 
 impl<'a> Doubles<'a> {
-    /// The factors of a task whose rows begin at `row`; `None` if they were not packed, or there is only one row.
+    /// Some rows and operations; `None` if factors were not packed as f64. Results take the place of `accumulators`, as
+    /// many as the rows have in the panel.
     pub(super) fn of(
-        folds: &'a ExactFolds,
-        task: &Grids<'_>,
-        (a, row): (&'a Factors, usize),
+        folds: Folds<'a>,
+        (a, rows): (&'a Factors, Range<usize>),
         b: &Factors,
-        start: usize,
+        steps: Range<usize>,
+        accumulators: *mut f32,
     ) -> Option<Self> {
-        let (last, skipped) = (row + task.rows, start * task.context.len);
+        let skipped = steps.start * folds.len;
         let [panel] = b.spans[..] else { return None };
-        if !(2..=MOST_ROWS).contains(&task.rows) || a.spans.len() < last {
+        if a.spans.len() < rows.end {
             return None;
         }
-        assert!(a.doubles.len() >= last * a.k && b.doubles.len() >= b.k * b.panel);
-        assert!(folds.terms.iter().all(|k| *k < task.context.len));
-        let (of_a, of_b) = (a.doubles[row * a.k + skipped..].as_ptr(), b.doubles[skipped * b.panel..].as_ptr());
-        Some(Self { folds, a: of_a, b: of_b, rows: &a.spans[row..last], panel })
+        assert!(a.doubles.len() >= rows.end * a.k && b.doubles.len() >= b.k * b.panel);
+        assert!(steps.end * folds.len <= a.k.min(b.k));
+        Some(Self {
+            folds,
+            steps: steps.len(),
+            a: a.doubles[rows.start * a.k + skipped..].as_ptr(),
+            a_stride: a.k,
+            b: b.doubles[skipped * b.panel..].as_ptr(),
+            width: b.panel,
+            rows: &a.spans[rows],
+            panel,
+            accumulators,
+        })
     }
 
     /// Whether sums of so many products are exact in f64, as one product always is.
@@ -70,27 +99,29 @@ struct At<const R: usize> {
     b: usize,
 }
 
-impl Grids<'_> {
-    /// Computes all rows; returns a bit for each block that is left, in the order in which [`Grids::run`] takes them.
+impl Doubles<'_> {
+    /// Computes all rows; returns a bit for each block that is left, in the order of rows, and of as many columns at
+    /// a time as these take.
     ///
     /// # Safety
-    /// The processor has the instructions of `V`, and the pointers are valid for the extents that the task states.
+    /// The processor has the instructions of `V`, the pointers are valid, and the k of all terms are below the length of an
+    /// operation.
     #[inline(always)]
-    pub(super) unsafe fn fold_exactly<V: Halves, const NG: usize, const R: usize>(&self, doubles: &Doubles<'_>) -> u64 {
-        let products = doubles.folds.products;
+    pub(super) unsafe fn fold<V: Halves, const NG: usize, const R: usize>(&self) -> u64 {
+        let products = self.folds.products;
         let mut left = 0;
         let mut bit = 0;
-        for from in (0..self.panel).step_by(NG / R * V::WIDTH) {
-            for row in (0..self.rows).step_by(R) {
-                let rows = &doubles.rows[row..(row + R).min(self.rows)];
-                let is_finite = rows.iter().all(|row| row.most + doubles.panel.most < 1000);
-                let are_exact = |products: usize| rows.iter().all(|row| doubles.is_exact(*row, products));
+        for from in (0..self.width).step_by(NG / R * V::WIDTH) {
+            for row in (0..self.rows.len()).step_by(R) {
+                let rows = &self.rows[row..(row + R).min(self.rows.len())];
+                let is_finite = rows.iter().all(|row| row.most + self.panel.most < 1000);
+                let are_exact = |products: usize| rows.iter().all(|row| self.is_exact(*row, products));
                 // SAFETY: upheld by the caller.
                 let is_done = unsafe {
                     if is_finite && are_exact(products) {
-                        self.exact_rows::<V, NG, R, true>(row, from, doubles)
+                        self.exact_rows::<V, NG, R, true>(row, from)
                     } else if is_finite && are_exact(products.div_ceil(2)) {
-                        self.exact_rows::<V, NG, R, false>(row, from, doubles)
+                        self.exact_rows::<V, NG, R, false>(row, from)
                     } else {
                         false
                     }
@@ -109,15 +140,14 @@ impl Grids<'_> {
         &self,
         first: usize,
         from: usize,
-        doubles: &Doubles<'_>,
     ) -> bool {
         // SAFETY: rows, columns and products are within the bounds of the task; the processor has the instructions.
         unsafe {
-            let folds = doubles.folds;
-            let rows: [usize; R] = std::array::from_fn(|at| (first + at).min(self.rows - 1));
+            let folds = &self.folds;
+            let rows: [usize; R] = std::array::from_fn(|at| (first + at).min(self.rows.len() - 1));
             let accumulators = |g: usize| {
                 let row = rows[row_of::<NG, R>(g)];
-                self.accumulators.add(row * self.panel + from + column_of::<V, NG, R>(g))
+                self.accumulators.add(row * self.width + from + column_of::<V, NG, R>(g))
             };
             let mut values = [V::splat_f(0.0); NG];
             for g in 0..NG {
@@ -126,13 +156,13 @@ impl Grids<'_> {
             let mut wide = values.map(|value| V::widen(value));
             for step in 0..self.steps {
                 let at = At {
-                    a: rows.map(|row| row * self.a_stride + step * self.context.len),
-                    b: step * self.context.len * self.panel + from,
+                    a: rows.map(|row| row * self.a_stride + step * folds.len),
+                    b: step * folds.len * self.width + from,
                 };
                 for terms in folds.terms.chunks_exact(folds.products) {
                     let (one, other) = terms.split_at(if EXACT { terms.len() } else { terms.len() / 2 });
-                    let sums = self.sums_of_products::<V, NG, R>(one, at, doubles);
-                    let others = if EXACT { sums } else { self.sums_of_products::<V, NG, R>(other, at, doubles) };
+                    let sums = self.sums_of_products::<V, NG, R>(one, at);
+                    let others = if EXACT { sums } else { self.sums_of_products::<V, NG, R>(other, at) };
                     for g in 0..NG {
                         let mut odd = sums[g];
                         for half in 0..2 {
@@ -174,16 +204,15 @@ impl Grids<'_> {
         &self,
         terms: &[usize],
         at: At<R>,
-        doubles: &Doubles<'_>,
     ) -> [[V::D; 2]; NG] {
         // SAFETY: as in `exact_rows`.
         unsafe {
             // Any product added to −0 keeps its sign.
             let mut sums = [[V::splat_d(-0.0); 2]; NG];
             for k in terms {
-                let of_a = at.a.map(|row| V::splat_d(doubles.a.add(row + k).read()));
+                let of_a = at.a.map(|row| V::splat_d(self.a.add(row + k).read()));
                 for g in 0..NG {
-                    let of_b = doubles.b.add(at.b + k * self.panel + column_of::<V, NG, R>(g));
+                    let of_b = self.b.add(at.b + k * self.width + column_of::<V, NG, R>(g));
                     for half in 0..2 {
                         let of_b = V::load_d(of_b.add(half * V::WIDTH / 2));
                         sums[g][half] = V::fma_d(of_a[row_of::<NG, R>(g)], of_b, sums[g][half]);

@@ -21,6 +21,7 @@ mod factors;
 mod folded;
 mod group;
 mod outcome;
+mod place;
 mod products;
 mod settle;
 mod words;
@@ -39,6 +40,7 @@ use exact::Doubles;
 pub(in crate::fast) use factors::Factors;
 use group::{DIRECT, DOUBLES, Largest, WORDS};
 use outcome::{Outcome, Terms, read_value};
+use place::{column_of, row_of};
 use products::Products;
 
 /// The lowest unit of a sum with a value, whose power of two is split in halves.
@@ -75,18 +77,6 @@ struct At<const R: usize> {
     b: usize,
     b_block: usize,
     b_mask: usize,
-}
-
-/// The row of a group of lanes.
-#[inline(always)]
-const fn row_of<const NG: usize, const R: usize>(group: usize) -> usize {
-    group / (NG / R)
-}
-
-/// The first column of a group of lanes.
-#[inline(always)]
-const fn column_of<V: Halves, const NG: usize, const R: usize>(group: usize) -> usize {
-    group % (NG / R) * V::WIDTH
 }
 
 impl Grids<'_> {
@@ -289,7 +279,17 @@ pub(in crate::fast) fn run_grids(
     let folds = folds.filter(|folds| is_folded && folds.terms.iter().all(|k| *k < context.len));
     let folds = folds.map(|folds| (folds, Largest { rows: &a.largest[row..last], panel: b.largest[0] }));
     let folds = folds.as_ref();
-    let doubles = exact.and_then(|exact| Doubles::of(exact, &task, (a, row), b, steps.start));
+    let doubles = exact.filter(|_| (2..=MOST_ROWS).contains(&rows)).and_then(|exact| {
+        assert!(exact.terms.iter().all(|k| *k < context.len));
+        let folds = exact::Folds {
+            terms: &exact.terms,
+            products: exact.products,
+            positive_zero: exact.positive_zero,
+            fraction_bits: exact.fraction_bits,
+            len: context.len,
+        };
+        Doubles::of(folds, (a, row..last), b, steps, accumulators.as_mut_ptr())
+    });
     // SAFETY: the lengths were asserted above, and that the processor has the instructions.
     #[cfg(target_arch = "x86_64")]
     unsafe {
@@ -423,7 +423,7 @@ unsafe fn folds_in_avx2<const KIND: u8, const S: usize, const P: usize, const PL
 unsafe fn exactly_in_avx512(task: &Grids<'_>, doubles: &Doubles<'_>) {
     // SAFETY: as above.
     unsafe {
-        let left = task.fold_exactly::<Avx512, 4, 4>(doubles);
+        let left = doubles.fold::<Avx512, 4, 4>();
         if left != 0 {
             nodes_in_avx512::<4, 4>(task, left);
         }
@@ -437,7 +437,7 @@ unsafe fn exactly_in_avx512(task: &Grids<'_>, doubles: &Doubles<'_>) {
 unsafe fn exactly_in_avx2(task: &Grids<'_>, doubles: &Doubles<'_>) {
     // SAFETY: as above.
     unsafe {
-        let left = task.fold_exactly::<Avx2, 2, 1>(doubles);
+        let left = doubles.fold::<Avx2, 2, 1>();
         if left != 0 {
             nodes_in_avx2(task, left);
         }
