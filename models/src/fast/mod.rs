@@ -204,8 +204,8 @@ impl Evaluator {
     /// If the batch does not fit the operation; [`TileBatch::validate`] checks this.
     #[must_use]
     pub fn tiles(&self, batch: &TileBatch, threads: usize) -> Elements {
-        if let Some(dots) = self.alone(batch, threads) {
-            return self.dots(&dots);
+        if let Some(operands) = self.alone(batch, threads) {
+            return self.dots(&operands);
         }
         let in_format = self.in_format(&batch.a, &batch.b).map(|(a, b)| TileBatch {
             tiles: batch.tiles,
