@@ -223,10 +223,19 @@ impl Compiled {
         }
     }
 
+    /// The nodes that may repeat others.
+    pub(super) fn repeats(&self) -> Repeats {
+        Repeats::of(self.nodes.iter().map(|node| (node.adder, self.terms_of(node))))
+    }
+
+    pub(super) fn terms_of(&self, node: &Node) -> &[Term] {
+        &self.terms[node.from..node.to]
+    }
+
     /// The same, for dots of which most products are +0.
     pub(in crate::fast) fn scratch_for_zeros(&self) -> Scratch {
         // Scales may be NaN, and then such products are too.
-        Scratch { repeats: self.scale.is_none().then(|| Repeats::of(self)), ..self.scratch() }
+        Scratch { repeats: self.scale.is_none().then(|| self.repeats()), ..self.scratch() }
     }
 
     /// Computes d of one dot, or returns `None` if no word is wide enough.
@@ -282,7 +291,8 @@ impl Compiled {
             // To a NaN, every number is as good as +0.
             let adds_to_nan = !self.adders[self.nodes[index].adder].rules.product_overflow
                 && repeats.like(index).is_some_and(|other| room.results[other].is_nan());
-            let step = repeats.step(self, index, |k| dot.is_quiet(k) || adds_to_nan && dot.is_finite(k));
+            let terms = self.terms_of(&self.nodes[index]);
+            let step = repeats.step(index, terms, |k| dot.is_quiet(k) || adds_to_nan && dot.is_finite(k));
             if step == Step::Known {
                 continue;
             }

@@ -3,7 +3,6 @@
 //! A node that adds nothing but +0 has the result of every other one like it. A node that adds only +0 to the result of
 //! another one, which did the same and changed nothing, changes nothing either.
 
-use super::compiled::{Compiled, Node};
 use crate::tree::Term;
 
 /// What is known about a node from the plan alone.
@@ -46,13 +45,15 @@ pub(super) struct Repeats {
     constants: Vec<Option<u32>>,
 }
 
+/// The adder and the terms of a node.
+type Node<'a> = (usize, &'a [Term]);
+
 /// Whether two nodes add the same, but for the numbers of products and for the terms at `apart`, if they have some.
-fn are_alike(compiled: &Compiled, nodes: &[Likeness], one: &Node, other: &Node, apart: Option<usize>) -> bool {
-    let terms = |node: &Node| &compiled.terms[node.from..node.to];
+fn are_alike(nodes: &[Likeness], one: Node<'_>, other: Node<'_>, apart: Option<usize>) -> bool {
     let kind = |node: &usize| nodes[*node].kind;
-    one.adder == other.adder
-        && one.to - one.from == other.to - other.from
-        && terms(one).iter().zip(terms(other)).enumerate().all(|(at, pair)| match pair {
+    one.0 == other.0
+        && one.1.len() == other.1.len()
+        && one.1.iter().zip(other.1).enumerate().all(|(at, pair)| match pair {
             (Term::Product(_), Term::Product(_)) | (Term::PositiveZero, Term::PositiveZero) => true,
             (Term::Node(_), Term::Node(_)) if apart == Some(at) => true,
             (Term::Node(one), Term::Node(other)) => kind(one).is_some() && kind(one) == kind(other),
@@ -66,12 +67,14 @@ fn number(index: usize) -> u32 {
 }
 
 impl Repeats {
-    pub(super) fn of(compiled: &Compiled) -> Self {
-        let mut nodes: Vec<Likeness> = Vec::with_capacity(compiled.nodes.len());
+    /// Compares the nodes of a plan, given by their adders and terms.
+    pub(super) fn of<'a>(plan: impl ExactSizeIterator<Item = Node<'a>>) -> Self {
+        let mut all: Vec<Node<'_>> = Vec::with_capacity(plan.len());
+        let mut nodes: Vec<Likeness> = Vec::with_capacity(plan.len());
         // A node of each kind.
-        let mut kinds: Vec<&Node> = Vec::new();
-        for node in &compiled.nodes {
-            let terms = &compiled.terms[node.from..node.to];
+        let mut kinds: Vec<Node<'_>> = Vec::new();
+        for node in plan {
+            let terms = node.1;
             let has_kind = terms.iter().all(|term| match term {
                 Term::Node(index) => nodes[*index].kind.is_some(),
                 Term::C => false,
@@ -79,7 +82,7 @@ impl Repeats {
             });
             let kind = has_kind.then(|| {
                 // The last ones are the likeliest.
-                let known = kinds.iter().rposition(|kind| are_alike(compiled, &nodes, node, kind, None));
+                let known = kinds.iter().rposition(|kind| are_alike(&nodes, node, *kind, None));
                 known.unwrap_or_else(|| {
                     kinds.push(node);
                     kinds.len() - 1
@@ -87,12 +90,13 @@ impl Repeats {
             });
             let like = terms.iter().enumerate().find_map(|(at, term)| match term {
                 Term::Node(index) => {
-                    let is_like = are_alike(compiled, &nodes, node, &compiled.nodes[*index], Some(at));
+                    let is_like = are_alike(&nodes, node, all[*index], Some(at));
                     is_like.then(|| (number(*index), number(at)))
                 }
                 _ => None,
             });
             nodes.push(Likeness { kind: kind.map(number), like });
+            all.push(node);
         }
         let count = nodes.len();
         let (states, places) = (vec![State::Other; count], (0..).take(count).collect());
@@ -117,17 +121,17 @@ impl Repeats {
         self.nodes[node].like.map(|(other, _)| self.place(other as usize))
     }
 
-    /// Returns how the result of node `index` is found. `is_quiet` says which products are +0.
+    /// Returns how the result of node `index`, which has these terms, is found. `is_quiet` says which products are +0.
     #[inline(always)]
-    pub(super) fn step(&mut self, compiled: &Compiled, index: usize, is_quiet: impl Fn(usize) -> bool) -> Step {
-        let (node, Likeness { kind, like }) = (&compiled.nodes[index], self.nodes[index]);
+    pub(super) fn step(&mut self, index: usize, terms: &[Term], is_quiet: impl Fn(usize) -> bool) -> Step {
+        let Likeness { kind, like } = self.nodes[index];
         (self.states[index], self.places[index]) = (State::Other, number(index));
         // The last result is read as bits.
         if index + 1 == self.nodes.len() {
             return Step::Add;
         }
         let mut other = None;
-        for term in &compiled.terms[node.from..node.to] {
+        for term in terms {
             let adds_zero = match term {
                 Term::Product(k) => is_quiet(*k),
                 Term::PositiveZero => true,

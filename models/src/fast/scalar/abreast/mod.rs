@@ -5,6 +5,7 @@
 
 mod elements;
 mod lanes;
+mod loud;
 mod output;
 mod pairs;
 mod reals;
@@ -14,6 +15,7 @@ pub(in crate::fast) use lanes::DOTS;
 
 use elements::Elements;
 use lanes::Lanes;
+use loud::Loud;
 use output::rounded;
 use pairs::Numbers;
 use sum::{Highest, Terms, sum};
@@ -45,28 +47,10 @@ pub(in crate::fast) struct Room {
     /// The products, or the factors of those that are computed as numbers from them.
     products: Vec<Elements>,
     factors: Vec<Elements>,
-    /// Which products are not +0 in all lanes.
     loud: Loud,
     c: Elements,
     repeats: Repeats,
     arithmetic: Arithmetic,
-}
-
-/// The products that are not +0 in all of eight dots.
-struct Loud {
-    is: Vec<bool>,
-    places: Vec<usize>,
-}
-
-impl Loud {
-    fn new(k: usize) -> Self {
-        Self { is: vec![false; k], places: Vec::with_capacity(k) }
-    }
-
-    #[inline(always)]
-    fn is_quiet(&self, k: usize) -> bool {
-        !self.is[k]
-    }
 }
 
 /// The arithmetic that computes nodes.
@@ -86,30 +70,23 @@ impl Room {
             into.significands.0[lane] = element.significand.cast_signed();
             into.rest.0[lane] = i64::from(element.kind) << 32 | i64::from(element.exponent.cast_unsigned());
         };
-        for k in self.loud.places.drain(..) {
-            self.loud.is[k] = false;
-            self.products[k] = Elements::POSITIVE_ZERO;
-            if let Some(factor) = self.factors.get_mut(k) {
+        let Self { products, factors, .. } = self;
+        self.loud.clear(|k| {
+            products[k] = Elements::POSITIVE_ZERO;
+            if let Some(factor) = factors.get_mut(k) {
                 *factor = Elements::POSITIVE_ZERO;
             }
-        }
+        });
         for (lane, place) in places.iter().enumerate() {
             let dot = from.products.of(*place);
-            let loud = &mut self.loud;
-            let mut note = |k: usize| {
-                if !loud.is[k] {
-                    loud.is[k] = true;
-                    loud.places.push(k);
-                }
-            };
             if self.factors.is_empty() {
                 for (k, product) in dot.places.iter().zip(dot.products) {
-                    note(*k as usize);
+                    self.loud.note(*k as usize);
                     put(&mut self.products[*k as usize], lane, product);
                 }
             } else {
                 for ((k, a), b) in dot.places.iter().zip(dot.a).zip(dot.b) {
-                    note(*k as usize);
+                    self.loud.note(*k as usize);
                     put(&mut self.products[*k as usize], lane, a);
                     put(&mut self.factors[*k as usize], lane, b);
                 }
@@ -162,7 +139,7 @@ impl Compiled {
         let elements = |count: usize| vec![Elements::POSITIVE_ZERO; count];
         let (c, loud) = (Elements::POSITIVE_ZERO, Loud::new(k));
         if Numbers::take(self) {
-            let repeats = Repeats::of(self);
+            let repeats = self.repeats();
             let numbers = Numbers::of(self, k);
             let factors = elements(if numbers.has_factors() { k } else { 0 });
             let arithmetic = Arithmetic::Numbers(Box::new(numbers));
@@ -175,7 +152,7 @@ impl Compiled {
         let fits = has_products && self.fits[0] && self.scale.is_none() && self.nodes.iter().all(narrow);
         let room = |count: usize| vec![Terms::ZERO; count];
         fits.then(|| {
-            let repeats = Repeats::of(self);
+            let repeats = self.repeats();
             let arithmetic = Arithmetic::Words { terms: room(self.widest), results: room(self.nodes.len()) };
             Room { products: elements(k), factors: Vec::new(), loud, c, repeats, arithmetic }
         })
@@ -233,7 +210,7 @@ impl Vectorised for InWords<'_> {
         self.special = special;
         self.repeats.begin();
         for (index, node) in compiled.nodes.iter().enumerate() {
-            let step = self.repeats.step(compiled, index, |k| self.loud.is_quiet(k));
+            let step = self.repeats.step(index, compiled.terms_of(node), |k| self.loud.is_quiet(k));
             if step == Step::Known {
                 continue;
             }

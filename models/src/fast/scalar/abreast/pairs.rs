@@ -12,9 +12,9 @@ use super::{
         output::{Adding, Rounder},
         repeats::{Repeats, Step},
     },
-    Loud,
     elements::Elements,
     lanes::Lanes,
+    loud::Loud,
     reals::Reals,
     sum::{NO_EXPONENT, Terms},
 };
@@ -222,7 +222,7 @@ impl Numbers {
         let mut bits = Lanes::ZERO;
         repeats.begin();
         for (index, node) in compiled.nodes.iter().enumerate() {
-            let step = repeats.step(compiled, index, |k| loud.is_quiet(k));
+            let step = repeats.step(index, compiled.terms_of(node), |k| loud.is_quiet(k));
             if step == Step::Known {
                 continue;
             }
