@@ -22,7 +22,7 @@ use crate::{
 
 /// Dots of one operation, read with one flushing rule.
 ///
-/// Elements are stored dot by dot: k of A, k of B, one of C, and scales if the operation has them.
+/// Of each dot, the products that are not +0 are stored with their factors, then C, and scales if the operation has them.
 #[derive(Clone, Debug)]
 pub struct Sample {
     k: usize,

@@ -89,7 +89,7 @@ impl Move {
                 return Some(changed);
             }
             Self::Alone(products) => {
-                // A rounded product is a value as other terms are, and its NaN comes when that of the operand came before.
+                // The NaN of a rounded product is that of a value. It has to come where that of an operand came before.
                 let is_last: Vec<bool> = to.adders.iter().map(|adder| values_come_first(&adder.nan)).collect();
                 changed.skeleton = Arc::new(changed.skeleton.alone(products, &is_last));
                 return Some(changed);
