@@ -223,6 +223,12 @@ impl Compiled {
         }
     }
 
+    /// The same, for dots of which most products are +0.
+    pub(in crate::fast) fn scratch_for_zeros(&self) -> Scratch {
+        // Scales may be NaN, and then such products are too.
+        Scratch { repeats: self.scale.is_none().then(|| self.repeats()), ..self.scratch() }
+    }
+
     /// The nodes that may repeat others.
     pub(super) fn repeats(&self) -> Repeats {
         Repeats::of(self.nodes.iter().map(|node| (node.adder, self.terms_of(node))))
@@ -230,12 +236,6 @@ impl Compiled {
 
     pub(super) fn terms_of(&self, node: &Node) -> &[Term] {
         &self.terms[node.from..node.to]
-    }
-
-    /// The same, for dots of which most products are +0.
-    pub(in crate::fast) fn scratch_for_zeros(&self) -> Scratch {
-        // Scales may be NaN, and then such products are too.
-        Scratch { repeats: self.scale.is_none().then(|| self.repeats()), ..self.scratch() }
     }
 
     /// Computes d of one dot, or returns `None` if no word is wide enough.
@@ -297,11 +297,7 @@ impl Compiled {
                 continue;
             }
             self.add(index, dot, &c, room, |node| repeats.place(node))?;
-            if let Step::Compare(other) = step
-                && room.results[index].is(&room.results[repeats.place(other)])
-            {
-                repeats.unchanged(index, other);
-            }
+            repeats.is_unchanged(step, index, |other| room.results[index].is(&room.results[other]));
         }
         room.results[..self.nodes.len()].last().map(|result| result.bits)
     }

@@ -169,9 +169,20 @@ impl Repeats {
         }
     }
 
-    /// Notes that the result of a node is that of another one.
+    /// Compares the result of a node, if its step asks for that. Returns whether it is that of the other node, which
+    /// `is_same` finds from where that result is.
     #[inline(always)]
-    pub(super) fn unchanged(&mut self, index: usize, of: usize) {
+    pub(super) fn is_unchanged(&mut self, step: Step, index: usize, is_same: impl FnOnce(usize) -> bool) -> bool {
+        let Step::Compare(other) = step else { return false };
+        let is_same = is_same(self.place(other));
+        if is_same {
+            self.unchanged(index, other);
+        }
+        is_same
+    }
+
+    #[inline(always)]
+    fn unchanged(&mut self, index: usize, of: usize) {
         self.states[index] = State::Unchanged;
         self.places[index] = self.places[of];
     }

@@ -34,7 +34,7 @@ impl Compiled {
             let index = k / self.scale_block;
             Some([(reader.format, dot.scale_a[index]), (reader.format, dot.scale_b[index])])
         };
-        for (term, aligned) in self.terms[node.from..node.to].iter().zip(&room.terms) {
+        for (term, aligned) in self.terms_of(node).iter().zip(&room.terms) {
             match *term {
                 Term::Product(k) => {
                     let (a, b) = (dot.a[k], dot.b[k]);

@@ -70,11 +70,14 @@ impl Room {
             into.significands.0[lane] = element.significand.cast_signed();
             into.rest.0[lane] = i64::from(element.kind) << 32 | i64::from(element.exponent.cast_unsigned());
         };
-        let Self { products, factors, .. } = self;
+        let Self { products, factors, arithmetic, .. } = self;
         self.loud.clear(|k| {
             products[k] = Elements::POSITIVE_ZERO;
             if let Some(factor) = factors.get_mut(k) {
                 *factor = Elements::POSITIVE_ZERO;
+            }
+            if let Arithmetic::Numbers(numbers) = arithmetic {
+                numbers.erase(k);
             }
         });
         for (lane, place) in places.iter().enumerate() {
@@ -218,7 +221,7 @@ impl Vectorised for InWords<'_> {
             let mut highest = Highest::NONE;
             let keeps_zeros = adder.rules.below == Below::OnesComplement;
             let (mut count, mut has_zero) = (0, false);
-            for term in &compiled.terms[node.from..node.to] {
+            for term in compiled.terms_of(node) {
                 let term = match *term {
                     Term::Product(k) => {
                         // One +0 counts as much as many, except in one's complement.
@@ -259,14 +262,11 @@ impl Vectorised for InWords<'_> {
             if !(!self.special & !self.wide).any() {
                 return self;
             }
-            if let Step::Compare(other) = step {
-                let differs = !rounded.read.is(&self.results[self.repeats.place(other)]);
-                if !(differs & !self.special & !self.wide).any() {
-                    self.repeats.unchanged(index, other);
-                    continue;
-                }
+            let left = !self.special & !self.wide;
+            let is_same = |other: usize| !(!rounded.read.is(&self.results[other]) & left).any();
+            if !self.repeats.is_unchanged(step, index, is_same) {
+                self.results[index] = rounded.read;
             }
-            self.results[index] = rounded.read;
         }
         self
     }

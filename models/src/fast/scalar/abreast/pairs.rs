@@ -106,8 +106,6 @@ pub(super) struct Numbers {
     c: Reals,
     of_c: Lanes,
     results: Vec<Reals>,
-    /// The products that were read last.
-    loud: Vec<usize>,
     has_factors: bool,
 }
 
@@ -164,7 +162,6 @@ impl Numbers {
             c: Reals::ZERO,
             of_c: Lanes::ZERO,
             results: vec![Reals::ZERO; compiled.nodes.len()],
-            loud: Vec::with_capacity(k),
             has_factors,
         }
     }
@@ -172,6 +169,14 @@ impl Numbers {
     /// Whether products are read as two factors.
     pub(super) fn has_factors(&self) -> bool {
         self.has_factors
+    }
+
+    /// Makes a product +0 in all lanes.
+    pub(super) fn erase(&mut self, k: usize) {
+        (self.a[k], self.exponents[k]) = (Reals::ZERO, Lanes::all(NO_EXPONENT));
+        if self.has_factors {
+            self.b[k] = Reals::ZERO;
+        }
     }
 
     /// Reads elements that are not +0 in all lanes. Returns where one is a NaN or an infinity.
@@ -183,13 +188,6 @@ impl Numbers {
         c: &Elements,
         loud: &[usize],
     ) -> Lanes {
-        for k in self.loud.drain(..) {
-            (self.a[k], self.exponents[k]) = (Reals::ZERO, Lanes::all(NO_EXPONENT));
-            if self.has_factors {
-                self.b[k] = Reals::ZERO;
-            }
-        }
-        self.loud.extend_from_slice(loud);
         let mut special = Lanes::ZERO;
         if self.has_factors {
             let bits = [compiled.a, compiled.b].map(|reader| reader.format.fraction_bits().cast_signed());
@@ -236,14 +234,11 @@ impl Numbers {
             if index + 1 == compiled.nodes.len() {
                 bits = encoded(rounder, value);
             }
-            if let Step::Compare(other) = step {
-                let differs = !value.bits().is(self.results[repeats.place(other)].bits());
-                if !(differs & !abandoned.special & !abandoned.wide).any() {
-                    repeats.unchanged(index, other);
-                    continue;
-                }
+            let left = !abandoned.special & !abandoned.wide;
+            let is_same = |other: usize| !(!value.bits().is(self.results[other].bits()) & left).any();
+            if !repeats.is_unchanged(step, index, is_same) {
+                self.results[index] = value;
             }
-            self.results[index] = value;
         }
         (bits, abandoned)
     }
@@ -258,7 +253,7 @@ impl Numbers {
         wide: &mut Lanes,
     ) -> ((Reals, Reals), Zeros) {
         let adder = &compiled.adders[node.adder];
-        let terms = &compiled.terms[node.from..node.to];
+        let terms = compiled.terms_of(node);
         let first = self.part((compiled, repeats), terms[0]);
         let Some(second) = terms.get(1).map(|term| self.part((compiled, repeats), *term)) else {
             let parts = [first];
@@ -390,7 +385,7 @@ fn is_taken(compiled: &Compiled, node: &Node, has_factors: bool) -> bool {
     let Some(rounder) = &adder.float else { return false };
     let encoding = rounder.encoding;
     let is_f64 = encoding.fraction_bits == FRACTION_BITS && adder.format == Format::F64;
-    let terms = &compiled.terms[node.from..node.to];
+    let terms = compiled.terms_of(node);
     let of_products = terms.iter().filter(|term| matches!(term, Term::Product(_))).count();
     (1..=2).contains(&terms.len())
         && (!has_factors || of_products <= 1)

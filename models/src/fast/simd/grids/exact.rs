@@ -21,25 +21,13 @@ use super::{
     factors::{Factors, Span},
     place::{column_of, row_of},
 };
-use crate::fast::simd::halves::Halves;
-
-/// What an operation adds.
-#[derive(Clone, Copy)]
-pub(super) struct Folds<'a> {
-    /// The k of the products of all folds, in order, and how many belong to each.
-    pub terms: &'a [usize],
-    pub products: usize,
-    /// Whether a result of 0 is +0.
-    pub positive_zero: bool,
-    /// The bits of a factor below its leading one.
-    pub fraction_bits: [i32; 2],
-    /// The number of products of an operation.
-    pub len: usize,
-}
+use crate::fast::{grids::ExactFolds, simd::halves::Halves};
 
 /// Rows through several operations, for the columns of one panel, with factors in f64.
 pub(super) struct Doubles<'a> {
-    folds: Folds<'a>,
+    folds: &'a ExactFolds,
+    /// The numbers of products of an operation, and of operations.
+    len: usize,
     steps: usize,
     a: *const f64,
     a_stride: usize,
@@ -54,21 +42,22 @@ impl<'a> Doubles<'a> {
     /// Some rows and operations; `None` if factors were not packed as f64. Results take the place of `accumulators`, as
     /// many as the rows have in the panel.
     pub(super) fn of(
-        folds: Folds<'a>,
+        (folds, len): (&'a ExactFolds, usize),
         (a, rows): (&'a Factors, Range<usize>),
         b: &Factors,
         steps: Range<usize>,
         accumulators: *mut f32,
     ) -> Option<Self> {
-        let skipped = steps.start * folds.len;
+        let skipped = steps.start * len;
         let [panel] = b.spans[..] else { return None };
         if a.spans.len() < rows.end {
             return None;
         }
         assert!(a.doubles.len() >= rows.end * a.k && b.doubles.len() >= b.k * b.panel);
-        assert!(steps.end * folds.len <= a.k.min(b.k));
+        assert!(steps.end * len <= a.k.min(b.k));
         Some(Self {
             folds,
+            len,
             steps: steps.len(),
             a: a.doubles[rows.start * a.k + skipped..].as_ptr(),
             a_stride: a.k,
@@ -143,7 +132,7 @@ impl Doubles<'_> {
     ) -> bool {
         // SAFETY: rows, columns and products are within the bounds of the task; the processor has the instructions.
         unsafe {
-            let folds = &self.folds;
+            let folds = self.folds;
             let rows: [usize; R] = std::array::from_fn(|at| (first + at).min(self.rows.len() - 1));
             let accumulators = |g: usize| {
                 let row = rows[row_of::<NG, R>(g)];
@@ -156,8 +145,8 @@ impl Doubles<'_> {
             let mut wide = values.map(|value| V::widen(value));
             for step in 0..self.steps {
                 let at = At {
-                    a: rows.map(|row| row * self.a_stride + step * folds.len),
-                    b: step * folds.len * self.width + from,
+                    a: rows.map(|row| row * self.a_stride + step * self.len),
+                    b: step * self.len * self.width + from,
                 };
                 for terms in folds.terms.chunks_exact(folds.products) {
                     let (one, other) = terms.split_at(if EXACT { terms.len() } else { terms.len() / 2 });

@@ -281,14 +281,7 @@ pub(in crate::fast) fn run_grids(
     let folds = folds.as_ref();
     let doubles = exact.filter(|_| (2..=MOST_ROWS).contains(&rows)).and_then(|exact| {
         assert!(exact.terms.iter().all(|k| *k < context.len));
-        let folds = exact::Folds {
-            terms: &exact.terms,
-            products: exact.products,
-            positive_zero: exact.positive_zero,
-            fraction_bits: exact.fraction_bits,
-            len: context.len,
-        };
-        Doubles::of(folds, (a, row..last), b, steps, accumulators.as_mut_ptr())
+        Doubles::of((exact, context.len), (a, row..last), b, steps, accumulators.as_mut_ptr())
     });
     // SAFETY: the lengths were asserted above, and that the processor has the instructions.
     #[cfg(target_arch = "x86_64")]
