@@ -28,6 +28,16 @@ pub(super) struct OfDot<'a> {
 /// The factors of a product that is +0, and the product.
 pub(super) const POSITIVE_ZERO: Unpacked = Unpacked { significand: 0, exponent: 0, kind: ZERO };
 
+/// The product of two elements whose significands have at most 64 bits together.
+#[inline]
+pub(super) fn product(a: &Unpacked, b: &Unpacked) -> Unpacked {
+    Unpacked {
+        significand: a.significand * b.significand,
+        exponent: a.exponent + b.exponent,
+        kind: kind_of_product(a.kind, b.kind),
+    }
+}
+
 impl Products {
     /// Adds those of a dot from the factors at these places; all others are +0. With `are_computed`, products are computed
     /// too.
@@ -38,16 +48,14 @@ impl Products {
         are_computed: bool,
     ) {
         for ((a, b), place) in a.iter().zip(b).zip(places) {
-            let kind = kind_of_product(a.kind, b.kind);
-            if kind == ZERO {
+            if kind_of_product(a.kind, b.kind) == ZERO {
                 continue;
             }
             self.places.push(place);
             self.a.push(*a);
             self.b.push(*b);
             if are_computed {
-                let (significand, exponent) = (a.significand * b.significand, a.exponent + b.exponent);
-                self.products.push(Unpacked { significand, exponent, kind });
+                self.products.push(product(a, b));
             }
         }
         self.ends.push(self.places.len());

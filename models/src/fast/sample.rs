@@ -180,6 +180,10 @@ impl Sample {
         evaluator.exact(Dot { a: &bits(self.of_a, dot.a), b: &bits(self.of_b, dot.b), c, scales })
     }
 
+    fn source(&self) -> Source<'_> {
+        Source { products: &self.products, c: &self.c, scales: [&self.scale_a, &self.scale_b] }
+    }
+
     /// Calls `with` with all elements of a dot.
     fn with_whole<R>(&self, at: usize, whole: &mut Whole, with: impl FnOnce(UnpackedDot<'_>) -> R) -> R {
         let (dot, blocks) = (self.products.of(at), self.scale_blocks);
@@ -282,7 +286,7 @@ impl Evaluator {
         // Most dots are known side by side.
         let mut scratch = None;
         let abreast = sample.path >= Path::Avx2;
-        let from = Source { products: &sample.products, c: &sample.c };
+        let from = sample.source();
         let mut room = if abreast { self.compiled.room_abreast(sample.k, sample.has_products) } else { None };
         let mut whole = Whole::default();
         let mut which = which.into_iter();
@@ -342,7 +346,7 @@ mod tests {
         let paths: Vec<Path> = Path::available().into_iter().filter(|path| *path >= Path::Avx2).collect();
         let (mut random, mut operations, mut of_f64) = (Random(1), 0, 0);
         for model in shipped() {
-            for id in model.operations.keys().filter(|id| id.block_scale().is_none()) {
+            for id in model.operations.keys() {
                 let evaluator = Evaluator::with_path(model, id, Path::Scalar).unwrap();
                 let compiled = &evaluator.compiled;
                 let k = id.shape.sizes().2;
@@ -355,9 +359,14 @@ mod tests {
                     };
                     let a: Vec<u64> = (0..k).map(|_| one(id.a)).collect();
                     let b: Vec<u64> = (0..k).map(|_| one(id.b)).collect();
-                    sample.push(Dot { a: &a, b: &b, c: one(id.c), scales: None });
+                    let scales = id.block_scale().map(|scale| {
+                        let count = k.div_ceil(scale.block);
+                        [(); 2].map(|()| (0..count).map(|_| one(scale.format)).collect::<Vec<u64>>())
+                    });
+                    let scales = scales.as_ref().map(|[a, b]| (&a[..], &b[..]));
+                    sample.push(Dot { a: &a, b: &b, c: one(id.c), scales });
                 }
-                let from = Source { products: &sample.products, c: &sample.c };
+                let from = sample.source();
                 for path in &paths {
                     let found = compiled.evaluate_abreast(*path, from, &std::array::from_fn(|lane| lane), &mut room);
                     assert!(

@@ -231,7 +231,12 @@ impl Compiled {
 
     /// The nodes that may repeat others.
     pub(super) fn repeats(&self) -> Repeats {
-        Repeats::of(self.nodes.iter().map(|node| (node.adder, self.terms_of(node))))
+        let adder = |index: usize, node: &Node| {
+            // Sums with scales of their own are like no others.
+            let is_scaled = self.scale.is_some() && self.adders[node.adder].rules.scale == Scale::Sum;
+            if is_scaled { self.adders.len() + index } else { node.adder }
+        };
+        Repeats::of(self.nodes.iter().enumerate().map(|(index, node)| (adder(index, node), self.terms_of(node))))
     }
 
     pub(super) fn terms_of(&self, node: &Node) -> &[Term] {

@@ -22,12 +22,22 @@ impl Elements {
     /// Reads the elements as terms; the mask says where they are NaN or infinite.
     #[inline(always)]
     pub(super) fn terms(&self, class: Class, fraction_bits: i32) -> (Terms, Lanes) {
-        let half = Lanes::all(32);
-        let exponent = self.rest << half >> half;
-        let holds = |bit: u32| !(self.rest & Lanes::all(i64::from(bit) << 32)).is_zero();
+        let exponent = self.exponents();
         let lsb = exponent - Lanes::all(i64::from(fraction_bits));
-        let exponent = Lanes::all(NO_EXPONENT).select(holds(ZERO), exponent);
+        let exponent = Lanes::all(NO_EXPONENT).select(self.holds(ZERO), exponent);
         let magnitude = self.significands;
-        (Terms { class, negative: holds(NEGATIVE), magnitude, lsb, exponent }, holds(SPECIAL))
+        (Terms { class, negative: self.holds(NEGATIVE), magnitude, lsb, exponent }, self.holds(SPECIAL))
+    }
+
+    #[inline(always)]
+    pub(super) fn exponents(&self) -> Lanes {
+        let half = Lanes::all(32);
+        self.rest << half >> half
+    }
+
+    /// Where the elements are of a kind.
+    #[inline(always)]
+    pub(super) fn holds(&self, kind: u32) -> Lanes {
+        !(self.rest & Lanes::all(i64::from(kind) << 32)).is_zero()
     }
 }

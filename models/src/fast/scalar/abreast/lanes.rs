@@ -78,6 +78,11 @@ impl Lanes {
         (self ^ mask) - mask
     }
 
+    #[inline(always)]
+    pub(super) fn times(self, other: Self) -> Self {
+        self.zip(other, i64::wrapping_mul)
+    }
+
     /// The number of bits in a magnitude.
     #[inline(always)]
     pub(super) fn length(self) -> Self {

@@ -25,21 +25,23 @@ use super::{
     repeats::{Repeats, Step},
 };
 use crate::{
-    adder::{Below, Class, Output},
+    adder::{Below, Class, Output, Scale},
     fast::{
         path::Path,
-        products::Products,
+        products::{Products, product},
         simd::{Vectorised, on_vectors},
-        unpack::Unpacked,
+        unpack::{SPECIAL, Unpacked},
     },
     tree::Term,
 };
 
-/// The data of all dots, from which eight are taken: factors and, if they fit a word, products, and c.
+/// The data of all dots, from which eight are taken: factors and, if they fit a word, products, c, and scales.
 #[derive(Clone, Copy)]
 pub(in crate::fast) struct Source<'a> {
     pub(in crate::fast) products: &'a Products,
     pub(in crate::fast) c: &'a [Unpacked],
+    /// Those of A and of B.
+    pub(in crate::fast) scales: [&'a [Unpacked]; 2],
 }
 
 /// Memory for the products, the terms and the results of eight dots.
@@ -49,6 +51,8 @@ pub(in crate::fast) struct Room {
     factors: Vec<Elements>,
     loud: Loud,
     c: Elements,
+    /// The products of the scales of each block.
+    scales: Vec<Elements>,
     repeats: Repeats,
     arithmetic: Arithmetic,
 }
@@ -95,6 +99,11 @@ impl Room {
                 }
             }
             put(&mut self.c, lane, &from.c[*place]);
+            let blocks = self.scales.len();
+            let [of_a, of_b] = from.scales.map(|scales| scales.iter().skip(place * blocks));
+            for (scale, (a, b)) in self.scales.iter_mut().zip(of_a.zip(of_b)) {
+                put(scale, lane, &product(a, b));
+            }
         }
     }
 }
@@ -106,6 +115,7 @@ struct InWords<'a> {
     loud: &'a Loud,
     repeats: &'a mut Repeats,
     c: &'a Elements,
+    scales: &'a [Elements],
     terms: &'a mut [Terms],
     results: &'a mut [Terms],
     bits: Lanes,
@@ -140,24 +150,25 @@ impl Compiled {
     /// products of its operation fit a word.
     pub(in crate::fast) fn room_abreast(&self, k: usize, has_products: bool) -> Option<Room> {
         let elements = |count: usize| vec![Elements::POSITIVE_ZERO; count];
-        let (c, loud) = (Elements::POSITIVE_ZERO, Loud::new(k));
+        let (c, loud, scales) = (Elements::POSITIVE_ZERO, Loud::new(k), Vec::new());
         if Numbers::take(self) {
             let repeats = self.repeats();
             let numbers = Numbers::of(self, k);
             let factors = elements(if numbers.has_factors() { k } else { 0 });
             let arithmetic = Arithmetic::Numbers(Box::new(numbers));
-            return Some(Room { products: elements(k), factors, loud, c, repeats, arithmetic });
+            return Some(Room { products: elements(k), factors, loud, c, scales, repeats, arithmetic });
         }
         let narrow = |node: &Node| match self.adders[node.adder].rules.output {
             Output::Integer { format, .. } => format.bits() < 62,
             _ => true,
         };
-        let fits = has_products && self.fits[0] && self.scale.is_none() && self.nodes.iter().all(narrow);
+        let fits = has_products && self.fits[0] && self.nodes.iter().all(narrow);
         let room = |count: usize| vec![Terms::ZERO; count];
         fits.then(|| {
             let repeats = self.repeats();
             let arithmetic = Arithmetic::Words { terms: room(self.widest), results: room(self.nodes.len()) };
-            Room { products: elements(k), factors: Vec::new(), loud, c, repeats, arithmetic }
+            let scales = elements(if self.scale.is_some() { k.div_ceil(self.scale_block) } else { 0 });
+            Room { products: elements(k), factors: Vec::new(), loud, c, scales, repeats, arithmetic }
         })
     }
 
@@ -171,12 +182,13 @@ impl Compiled {
         room: &mut Room,
     ) -> [Known; DOTS] {
         room.load(from, places);
-        let Room { products, factors, loud, c, repeats, arithmetic } = room;
+        let Room { products, factors, loud, c, scales, repeats, arithmetic } = room;
         let zero = Lanes::ZERO;
         let found = match arithmetic {
             Arithmetic::Words { terms, results } => {
                 let (bits, special, wide) = (zero, zero, zero);
-                let task = InWords { compiled: self, products, loud, repeats, c, terms, results, bits, special, wide };
+                let task =
+                    InWords { compiled: self, products, loud, repeats, c, scales, terms, results, bits, special, wide };
                 on_vectors(path, task).map(|task| (task.bits, task.special, task.wide)).ok()
             }
             Arithmetic::Numbers(numbers) => {
@@ -210,7 +222,7 @@ impl Vectorised for InWords<'_> {
     fn run(mut self) -> Self {
         let compiled = self.compiled;
         let (c, special) = self.c.terms(Class::Values, compiled.c_fraction_bits);
-        self.special = special;
+        self.special = self.scales.iter().fold(special, |special, scale| special | scale.holds(SPECIAL));
         self.repeats.begin();
         for (index, node) in compiled.nodes.iter().enumerate() {
             let step = self.repeats.step(index, compiled.terms_of(node), |k| self.loud.is_quiet(k));
@@ -220,6 +232,10 @@ impl Vectorised for InWords<'_> {
             let adder = &compiled.adders[node.adder];
             let mut highest = Highest::NONE;
             let keeps_zeros = adder.rules.below == Below::OnesComplement;
+            let scales = |scale: Scale, k: usize| {
+                let is_scaled = adder.rules.scale == scale;
+                self.scales.get(k / compiled.scale_block).filter(|_| is_scaled)
+            };
             let (mut count, mut has_zero) = (0, false);
             for term in compiled.terms_of(node) {
                 let term = match *term {
@@ -229,7 +245,10 @@ impl Vectorised for InWords<'_> {
                             continue;
                         }
                         let bits = compiled.product_fraction_bits;
-                        let (product, special) = self.products[k].terms(Class::Products, bits);
+                        let (mut product, special) = self.products[k].terms(Class::Products, bits);
+                        if let Some(scale) = scales(Scale::Products, k) {
+                            product.scale(scale, compiled.scale_fraction_bits);
+                        }
                         self.special = self.special | special;
                         if adder.rules.product_overflow {
                             let leading = product.lsb + product.magnitude.length();
@@ -247,7 +266,11 @@ impl Vectorised for InWords<'_> {
                 highest.join(&self.terms[count - 1]);
             }
             let terms = &self.terms[..count];
-            let sum = sum(adder, terms, &highest, node.reserve, &mut self.wide);
+            let scale = match compiled.terms_of(node).first() {
+                Some(Term::Product(k)) => scales(Scale::Sum, *k).map(|scale| (scale, compiled.scale_fraction_bits)),
+                _ => None,
+            };
+            let sum = sum(adder, terms, &highest, node.reserve, scale, &mut self.wide);
             let mut special = Lanes::ZERO;
             if matches!(adder.rules.output, Output::Integer { .. }) {
                 // Integers have no bits below 1, unless a grid created some.

@@ -3,9 +3,13 @@
 
 use super::{
     super::{output::Adding, word::NONE},
+    elements::Elements,
     lanes::{DOTS, Lanes},
 };
-use crate::adder::{Below, Class, Exponent};
+use crate::{
+    adder::{Below, Class, Exponent},
+    fast::unpack::ZERO,
+};
 
 /// The exponent of a zero, below every unit.
 pub(super) const NO_EXPONENT: i64 = NONE as i64;
@@ -47,6 +51,16 @@ impl Terms {
     #[inline(always)]
     fn part(&self) -> Part {
         (self.negative, self.magnitude, self.lsb)
+    }
+
+    /// Multiplies by scales, which have this many fraction bits.
+    #[inline(always)]
+    pub(super) fn scale(&mut self, by: &Elements, fraction_bits: i32) {
+        let exponents = by.exponents();
+        self.magnitude = self.magnitude.times(by.significands);
+        self.lsb = self.lsb + exponents - Lanes::all(i64::from(fraction_bits));
+        let none = Lanes::all(NO_EXPONENT);
+        self.exponent = none.select(self.exponent.is(none) | by.holds(ZERO), self.exponent + exponents);
     }
 }
 
@@ -309,9 +323,20 @@ fn far_sum(
     total + (step & low.is_zero() & !is_exact)
 }
 
-/// The sum of a node's terms; sets `bad` where it may not fit a word.
+/// The bits that two scales add to a sum, at most.
+const SCALED: i64 = 16;
+
+/// The sum of a node's terms, multiplied by scales with so many fraction bits if there are any; sets `bad` where it may
+/// not fit a word.
 #[inline(always)]
-pub(super) fn sum(adder: &Adding, terms: &[Terms], highest: &Highest, reserve: u32, bad: &mut Lanes) -> Sum {
+pub(super) fn sum(
+    adder: &Adding,
+    terms: &[Terms],
+    highest: &Highest,
+    reserve: u32,
+    scales: Option<(&Elements, i32)>,
+    bad: &mut Lanes,
+) -> Sum {
     let rules = &adder.rules;
     let limit = 64 - i64::from(reserve);
     let none = Lanes::all(NO_EXPONENT);
@@ -326,7 +351,7 @@ pub(super) fn sum(adder: &Adding, terms: &[Terms], highest: &Highest, reserve: u
     let mut over = Lanes::ZERO;
     let mut total = align_all(adder, terms, unit, limit, &mut over);
     far = far | over;
-    if far.any() && (adder.keeps_unit || !rules.cuts_all_alike()) {
+    if far.any() && (adder.keeps_unit || scales.is_some() || !rules.cuts_all_alike()) {
         *bad = *bad | far;
     } else if far.any() {
         let mask = |is: bool| Lanes::all(if is { -1 } else { 0 });
@@ -353,6 +378,14 @@ pub(super) fn sum(adder: &Adding, terms: &[Terms], highest: &Highest, reserve: u
     let mut negative = total.is_negative();
     let mut magnitude = total.negated(negative);
     let mut lsb = unit;
+    let mut exponent = of_grid.select(on_grid, highest.of(Class::All));
+    if let Some((scales, fraction_bits)) = scales {
+        *bad = *bad | (magnitude.length() + Lanes::all(SCALED)).is_above(Lanes::all(64));
+        magnitude = magnitude.times(scales.significands);
+        lsb = lsb + scales.exponents() - Lanes::all(i64::from(fraction_bits));
+        let is_zero = highest.of(Class::All).is(none) | scales.holds(ZERO);
+        exponent = none.select(is_zero, scales.exponents());
+    }
     if let Some(bits) = rules.normalised_fraction_bits {
         let mut exponent = lsb + magnitude.length() - Lanes::all(1);
         if let Some(floor) = rules.normalised_exponent_floor {
@@ -367,5 +400,5 @@ pub(super) fn sum(adder: &Adding, terms: &[Terms], highest: &Highest, reserve: u
         magnitude = cut.negated(cut.is_negative()).select(cuts, magnitude);
         lsb = unit.select(cuts, lsb);
     }
-    Sum { negative, magnitude, lsb, exponent: of_grid.select(on_grid, highest.of(Class::All)) }
+    Sum { negative, magnitude, lsb, exponent }
 }
