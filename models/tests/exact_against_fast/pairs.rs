@@ -43,10 +43,26 @@ enum Values {
     Near,
     /// Exponents within some sixty of each other.
     Spread,
+    /// Products and other terms at the ends of the range.
+    Ends,
+}
+
+/// A number at one of the ends of a format's range, or one whose square is.
+fn at_an_end(format: Format, is_factor: bool, random: &mut Random) -> u64 {
+    let float = format.as_float().unwrap();
+    let roots = 1 + i32::from(is_factor);
+    // Subnormal products are the squares of roots below that of the least normal number.
+    let least = (float.min_exponent() - float.fraction_bits.cast_signed() * i32::from(is_factor)) / roots;
+    let most = float.max_exponent() / roots;
+    let exponent = if random.below(3) > 0 { random.between(least, least + 40) } else { random.between(most - 3, most) };
+    let field = u64::from((exponent + float.bias).max(0).unsigned_abs()).min((1 << float.exponent_bits) - 2);
+    let fraction = random.bits() & ((1 << float.fraction_bits) - 1);
+    let sign = random.bits() & format.negative_zero().unwrap_or(0);
+    (field << float.fraction_bits) | fraction | sign
 }
 
 /// Finite bits of a format.
-fn drawn(format: Format, values: Values, random: &mut Random) -> u64 {
+fn drawn(format: Format, (values, is_factor): (Values, bool), random: &mut Random) -> u64 {
     let float = format.as_float().unwrap();
     loop {
         let bits = random.bits() & format.mask();
@@ -59,6 +75,7 @@ fn drawn(format: Format, values: Values, random: &mut Random) -> u64 {
             Values::Near => one ^ (bits & 7 << random.below(9)),
             Values::Spread if random.below(2) == 0 => (one + exponent) | fraction,
             Values::Spread => (one - exponent) | fraction,
+            Values::Ends => at_an_end(format, is_factor, random),
         };
         if !matches!(format.decode(bits), Decoded::Nan { .. } | Decoded::Infinity { .. }) {
             return bits;
@@ -122,10 +139,11 @@ fn sums_of_two_terms_are_those_of_the_exact_evaluator() {
             let mut samples: Vec<Sample> = paths.iter().map(|path| Sample::with_path(id, unit.flush, *path)).collect();
             let mut wanted = Vec::new();
             for dot in 0..DOTS {
-                let values = [Values::Any, Values::Near, Values::Spread][dot % 3];
-                let mut operands = |format: Format| (0..k).map(|_| drawn(format, values, &mut random)).collect();
+                let values = [Values::Any, Values::Near, Values::Spread, Values::Ends][dot % 4];
+                let mut operands =
+                    |format: Format| (0..k).map(|_| drawn(format, (values, true), &mut random)).collect();
                 let (a, b): (Vec<u64>, Vec<u64>) = (operands(id.a), operands(id.b));
-                let dot = Dot { a: &a, b: &b, c: drawn(id.c, values, &mut random), scales: None };
+                let dot = Dot { a: &a, b: &b, c: drawn(id.c, (values, false), &mut random), scales: None };
                 samples.iter_mut().for_each(|sample| sample.push(dot));
                 wanted.push((exact.dot(dot).unwrap(), a.clone(), b.clone(), dot.c));
             }

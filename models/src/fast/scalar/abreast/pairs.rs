@@ -2,9 +2,10 @@
 //!
 //! A sum of two terms is a rounded sum and its error, both in f64, however far apart the terms lie. Terms are cut at a
 //! grid before they are added, and sums are rounded to odd before they are rounded to a narrower format. A dot whose
-//! results overflow, or of which f64 cannot hold the bits that a step needs, is abandoned in its lane.
+//! results overflow, except where f64 itself computes what the adder does, or of which f64 cannot hold the bits that a step
+//! needs, is abandoned in its lane.
 
-use mxprobe_api::{FloatEncoding, Format, Rounding, Specials, Subnormals};
+use mxprobe_api::{FloatEncoding, Format, Overflow, Rounding, Specials, Subnormals};
 
 use super::{
     super::{
@@ -24,11 +25,11 @@ use crate::{
 };
 
 /// Exponents of products whose errors lie within the range of f64, and of sums that no step overflows.
-const LEAST: i64 = -800;
-const MOST: i64 = 970;
+const LEAST: i64 = -960;
+const MOST: i64 = 1022;
 
-/// The exponents of normal numbers of f64.
-const NORMAL: (i64, i64) = (-1022, 1022);
+/// The exponents of numbers of f64 that are not zero.
+const NUMBERS: (i64, i64) = (-1074, 1022);
 
 /// The fraction bits of f64, and the most of a narrower format.
 const FRACTION_BITS: u32 = 52;
@@ -57,7 +58,7 @@ impl Part {
     fn leading(&self) -> Lanes {
         // The part below a power of two may be negative.
         let borrows = !self.low.is_zero() & (self.low.is_negative() ^ self.high.is_negative());
-        let leading = Reals::of_bits(self.high.bits() + borrows).exponent();
+        let leading = Reals::of_bits(self.high.bits() + borrows).leading();
         Lanes::all(NO_EXPONENT).select(self.is_zero(), leading)
     }
 
@@ -65,33 +66,48 @@ impl Part {
     #[inline(always)]
     fn cut(&self, unit: Lanes, below: Below) -> (Reals, Reals) {
         let has_unit = unit.is_above(Lanes::all(NO_EXPONENT));
-        let unit = unit & has_unit;
-        let (up, down) = (Reals::power_of_two(unit), Reals::power_of_two(-unit));
-        let toward_zero = whole_units(self.high, up, down);
-        let high = if below == Below::Truncate { toward_zero } else { next_below(self.high, toward_zero, up) };
+        let unit = Unit::of(unit & has_unit);
+        let toward_zero = unit.whole(self.high);
+        let high = if below == Below::Truncate { toward_zero } else { unit.below(self.high, toward_zero) };
         let high = high.select(has_unit, self.high);
         // Only a whole number of units may lose some of what lies below it.
         let mirrored = self.high.bits() & Lanes::all(if below == Below::Truncate { i64::MIN } else { 0 });
         let low = Reals::of_bits(self.low.bits() ^ mirrored);
-        let low = next_below(low, whole_units(low, up, down), up);
+        let low = unit.below(low, unit.whole(low));
         let low = Reals::of_bits(low.bits() ^ mirrored).select(has_unit, self.low);
         (high, low.select(high.is(self.high), Reals::ZERO))
     }
 }
 
-/// Numbers without what lies below a unit, given as a number and as its reciprocal.
-#[inline(always)]
-fn whole_units(value: Reals, unit: Reals, per_unit: Reals) -> Reals {
-    let scaled = value * per_unit;
-    // From 2^52 units on, every number is whole.
-    let is_whole = !scaled.abs().is_below(Reals::all(4_503_599_627_370_496.0));
-    value.select(is_whole, scaled.trunc() * unit)
+/// A unit as two factors, and their reciprocals: the reciprocal of a subnormal number is too large.
+struct Unit {
+    factors: [Reals; 2],
+    reciprocals: [Reals; 2],
 }
 
-/// The whole units at a number or next below it, from those next toward zero.
-#[inline(always)]
-fn next_below(value: Reals, toward_zero: Reals, unit: Reals) -> Reals {
-    toward_zero - unit.select(value.is_below(toward_zero), Reals::ZERO)
+impl Unit {
+    #[inline(always)]
+    fn of(exponent: Lanes) -> Self {
+        let half = exponent >> Lanes::all(1);
+        let halves = [half, exponent - half];
+        Self { factors: halves.map(Reals::power_of_two), reciprocals: halves.map(|half| Reals::power_of_two(-half)) }
+    }
+
+    /// Numbers without what lies below the unit.
+    #[inline(always)]
+    fn whole(&self, value: Reals) -> Reals {
+        let scaled = value * self.reciprocals[0] * self.reciprocals[1];
+        // From 2^52 units on, every number is whole.
+        let is_whole = !scaled.abs().is_below(Reals::all(4_503_599_627_370_496.0));
+        value.select(is_whole, scaled.trunc() * self.factors[0] * self.factors[1])
+    }
+
+    /// The whole units at a number or next below it, from those next toward zero.
+    #[inline(always)]
+    fn below(&self, value: Reals, toward_zero: Reals) -> Reals {
+        let unit = self.factors[0] * self.factors[1];
+        toward_zero - unit.select(value.is_below(toward_zero), Reals::ZERO)
+    }
 }
 
 const SIGN: Lanes = Lanes::all(i64::MIN);
@@ -258,10 +274,10 @@ impl Numbers {
         let Some(second) = terms.get(1).map(|term| self.part((compiled, repeats), *term)) else {
             let parts = [first];
             if self.has_factors && first.class == Class::Products {
-                let underflows = first.is_zero() & first.exponent.is_above(Lanes::all(NO_EXPONENT));
                 if is_native(adder) {
                     return ((first.high, Reals::ZERO), Zeros::of(first.high));
                 }
+                let underflows = first.is_zero() & first.exponent.is_above(Lanes::all(NO_EXPONENT));
                 *wide = *wide | is_extreme(first.high) | underflows;
             }
             let (high, low) = if adder.rules.grid.is_empty() {
@@ -274,12 +290,12 @@ impl Numbers {
         let parts = [first, second];
         if let ([Term::Product(k), _] | [_, Term::Product(k)], true) = (terms, self.has_factors) {
             let (product, other) = if first.class == Class::Products { (first, second) } else { (second, first) };
-            *wide = *wide | product.is_zero() & product.exponent.is_above(Lanes::all(NO_EXPONENT));
             if is_native(adder) {
                 let sum = self.a[*k].times_and(self.b[*k], other.high);
                 return ((sum, Reals::ZERO), Zeros::of(sum));
             }
-            *wide = *wide | is_extreme(product.high);
+            let underflows = product.is_zero() & product.exponent.is_above(Lanes::all(NO_EXPONENT));
+            *wide = *wide | is_extreme(product.high) | underflows;
             let [product, other] = if adder.rules.grid.is_empty() {
                 [product, other].map(|part| (part.high, part.low))
             } else {
@@ -405,10 +421,12 @@ fn is_taken(compiled: &Compiled, node: &Node, has_factors: bool) -> bool {
         && !rules.product_overflow
 }
 
-/// Whether an adder only rounds to nearest in f64.
+/// Whether an adder only rounds to nearest in f64, as the processor does.
 fn is_native(adder: &Adding) -> bool {
     let rounds = |rounder: &Rounder| {
-        rounder.encoding.fraction_bits == FRACTION_BITS && rounder.rounding == Rounding::NearestEven
+        rounder.encoding.fraction_bits == FRACTION_BITS
+            && rounder.rounding == Rounding::NearestEven
+            && rounder.overflow == Overflow::Ieee
     };
     adder.rules.grid.is_empty() && adder.float.as_ref().is_some_and(rounds)
 }
@@ -418,24 +436,19 @@ fn is_native(adder: &Adding) -> bool {
 #[inline(always)]
 fn unit(adder: &Adding, parts: &[Part], wide: &mut Lanes) -> Lanes {
     let none = Lanes::all(NO_EXPONENT);
-    let (least, most) = (Lanes::all(NORMAL.0), Lanes::all(NORMAL.1));
+    let (least, most) = (Lanes::all(NUMBERS.0), Lanes::all(NUMBERS.1));
     let mut unit = none;
     for rule in &adder.rules.grid {
         let mut exponent = Lanes::all(rule.exponent_floor.map_or(NO_EXPONENT, i64::from));
         for part in parts.iter().filter(|part| rule.terms == Class::All || rule.terms == part.class) {
-            exponent = exponent.max(if rule.exponent == Exponent::Operands {
-                part.exponent
-            } else {
-                *wide = *wide | least.is_above(part.high.exponent()) & !part.is_zero();
-                part.leading()
-            });
+            exponent = exponent.max(if rule.exponent == Exponent::Operands { part.exponent } else { part.leading() });
         }
         let of_rule = exponent - Lanes::all(i64::from(rule.fraction_bits));
         unit = unit.max(of_rule.select(exponent.is_above(none), none));
     }
-    let lowest = least - Lanes::all(i64::from(FRACTION_BITS));
-    let counts = unit.is_above(lowest);
-    let is_known = !least.is_above(unit) & !unit.is_above(most);
+    // Every number is a multiple of the least one.
+    let counts = unit.is_above(least);
+    let is_known = !unit.is_above(most);
     *wide = *wide | counts & !is_known;
     unit.select(counts & is_known, none)
 }
@@ -449,9 +462,14 @@ fn rounded(
     zeros: Zeros,
     abandoned: &mut Abandoned,
 ) -> Reals {
-    let exponent = high.exponent();
-    abandoned.special = abandoned.special | exponent.is_above(Lanes::all(Reals::BIAS));
-    abandoned.wide = abandoned.wide | exponent.is_above(Lanes::all(MOST));
+    let is_native = is_native(adder);
+    if is_native {
+        abandoned.special = abandoned.special | high.is_nan();
+    } else {
+        let exponent = high.exponent();
+        abandoned.special = abandoned.special | exponent.is_above(Lanes::all(Reals::BIAS));
+        abandoned.wide = abandoned.wide | exponent.is_above(Lanes::all(MOST));
+    }
     let is_exact = low.is_zero();
     let is_negative = high.is_negative();
     let toward_zero = toward_zero(high, low);
@@ -489,8 +507,10 @@ fn rounded(
         let whole = Reals::of_bits(whole.bits() | scaled.bits() & SIGN);
         whole * Reals::power_of_two(last)
     };
-    let largest = Reals::all(largest(rounder));
-    abandoned.special = abandoned.special | largest.is_below(value.abs());
+    if !is_native {
+        let largest = Reals::all(largest(rounder));
+        abandoned.special = abandoned.special | largest.is_below(value.abs());
+    }
     let is_zero = high.is_zero();
     let down = Lanes::all(if rounder.rounding == Rounding::Down { -1 } else { 0 });
     let of_zero = (zeros.negative | down & !zeros.positive) & SIGN;

@@ -78,6 +78,15 @@ impl Reals {
         (self.bits() >> Lanes::all(FRACTION_BITS) & Lanes::all(0x7ff)) - Lanes::all(Self::BIAS)
     }
 
+    /// The exponents of the leading bits of numbers that are not zero.
+    #[inline(always)]
+    pub(super) fn leading(self) -> Lanes {
+        let exponent = self.exponent();
+        // 2^60 times a subnormal number is a normal one.
+        let of_subnormal = (self * Self::all(1_152_921_504_606_846_976.0)).exponent() - Lanes::all(60);
+        exponent.select(exponent.is_above(Lanes::all(-Self::BIAS)), of_subnormal)
+    }
+
     #[inline(always)]
     #[allow(clippy::float_cmp, reason = "numbers are exact")]
     pub(super) fn is_zero(self) -> Lanes {
@@ -88,6 +97,11 @@ impl Reals {
     #[allow(clippy::float_cmp, reason = "numbers are exact")]
     pub(super) fn is(self, other: Self) -> Lanes {
         self.compare(other, |x, y| x == y)
+    }
+
+    #[inline(always)]
+    pub(super) fn is_nan(self) -> Lanes {
+        self.compare(self, |value, _| value.is_nan())
     }
 
     #[inline(always)]
