@@ -6,7 +6,7 @@ use super::{
     Accumulation, Block, Matrix, Rounded, Split, Unit,
     blocks::block_words,
     unit::Lengths,
-    words::{scaled, words},
+    words::{Spare, scaled, words_in},
 };
 
 /// The products that are computed in addition to A1·B1.
@@ -37,7 +37,7 @@ pub enum Method {
 /// Everything that decides the bits of a product apart from the unit and the matrices.
 ///
 /// [`multiply`] performs these steps in this order:
-/// 1. A is split by rows and B by columns, as [`words`] says.
+/// 1. A is split by rows and B by columns, as [`words`](super::words) says.
 /// 2. C, if any, is the start of the sum (`Ootomo`: it is added last); it must be exact in the operation's format.
 ///    With line scaling C must be absent, since the sum is scaled.
 /// 3. The products of words (i, j) are taken with i + j descending and, for equal i + j, i descending. Each is D =
@@ -113,10 +113,15 @@ pub(crate) fn multiply_words(
 
 /// Splits A (`of_a`) or B into the words of an operation.
 pub(super) fn words_of(matrix: &Matrix, id: &OperationId, split: &Split, of_a: bool) -> Rounded {
+    words_of_in(&mut Spare::default(), matrix, id, split, of_a)
+}
+
+/// Like [`words_of`], in spare memory, as far as there is some; scaled words always take new memory.
+pub(super) fn words_of_in(spare: &mut Spare, matrix: &Matrix, id: &OperationId, split: &Split, of_a: bool) -> Rounded {
     let format = if of_a { id.a } else { id.b };
     match id.block_scale() {
         Some(scale) => block_words(matrix, format, scale, (split.words, split.rounding), of_a),
-        None => words(matrix, format, split, of_a),
+        None => words_in(spare, matrix, format, split, of_a),
     }
 }
 

@@ -52,6 +52,28 @@ pub struct Rounded {
 /// no NaN, each word is its largest value.
 #[must_use]
 pub fn words(matrix: &Matrix, format: Format, split: &Split, by_rows: bool) -> Rounded {
+    words_in(&mut Spare::default(), matrix, format, split, by_rows)
+}
+
+/// Memory of words that are no longer needed: writing to it costs no page faults, as new memory does.
+#[derive(Debug, Default)]
+pub(super) struct Spare(Vec<Vec<u8>>);
+
+impl Spare {
+    /// Takes the memory of words.
+    pub(super) fn keep(&mut self, words: Rounded) {
+        self.0.extend(words.words.into_iter().map(Elements::into_bytes));
+    }
+
+    /// Memory for a word, with any values.
+    fn take(&mut self, len: usize) -> Vec<u8> {
+        let fits = self.0.iter().position(|bytes| bytes.len() == len);
+        fits.map_or_else(|| vec![0; len], |at| self.0.swap_remove(at))
+    }
+}
+
+/// Like [`words`], in spare memory, as far as there is some.
+pub(super) fn words_in(spare: &mut Spare, matrix: &Matrix, format: Format, split: &Split, by_rows: bool) -> Rounded {
     let line = |at: usize| if by_rows { at / matrix.columns.max(1) } else { at % matrix.columns.max(1) };
     let lines = if by_rows { matrix.rows } else { matrix.columns };
     let line_exponents = match split.scaling {
@@ -65,7 +87,7 @@ pub fn words(matrix: &Matrix, format: Format, split: &Split, by_rows: bool) -> R
         }
     };
     let size = format.storage_bytes();
-    let mut bytes: Vec<Vec<u8>> = (0..split.words).map(|_| vec![0; matrix.values.len() * size]).collect();
+    let mut bytes: Vec<Vec<u8>> = (0..split.words).map(|_| spare.take(matrix.values.len() * size)).collect();
     let mut inexact = vec![0; split.words];
     let per_thread = matrix.values.len().div_ceil(mxprobe_models::threads()).max(ELEMENTS_PER_THREAD);
     std::thread::scope(|scope| {
@@ -180,6 +202,30 @@ mod tests {
     use super::*;
 
     const PLAIN: Split = Split { words: 2, rounding: Rounding::NearestEven, scaling: Scaling::None, lift_bits: 0 };
+
+    #[test]
+    fn words_in_the_memory_of_others_are_the_same() {
+        let drawn = |seed, rows, columns| crate::gemm::Uniform::new(seed).matrix(rows, columns, -1.0, 1.0, true);
+        let mut spare = Spare::default();
+        for (rows, columns) in [(300, 40), (300, 40), (7, 9), (300, 40)] {
+            let matrix = drawn(7, rows, columns);
+            for format in [Format::BF16, Format::E4M3] {
+                let found = words_in(&mut spare, &matrix, format, &PLAIN, true);
+                let wanted = words(&matrix, format, &PLAIN, true);
+                assert_eq!(
+                    (&found.words, &found.inexact),
+                    (&wanted.words, &wanted.inexact),
+                    "{format} {rows}×{columns}"
+                );
+                let places: Vec<_> = found.words.iter().map(|word| word.bytes().as_ptr()).collect();
+                spare.keep(found);
+                let again = words_in(&mut spare, &drawn(1, rows, columns), format, &PLAIN, true);
+                assert!(again.words.iter().all(|word| places.contains(&word.bytes().as_ptr())));
+                assert_ne!(again.words, wanted.words);
+                spare.keep(again);
+            }
+        }
+    }
 
     #[test]
     fn two_words_of_f16_hold_22_bits() {

@@ -10,9 +10,10 @@ use serde::{Deserialize, Serialize};
 use super::{
     Interval, Matrix, Uniform, Unit, Variant,
     growth::algorithm,
-    multiply::{fits, join, words_of},
+    multiply::{fits, join, words_of_in},
     reference::Reference,
     unit::Lengths,
+    words::Spare,
 };
 
 /// The speed and the error of one way to multiply.
@@ -138,8 +139,9 @@ pub fn compare(
         }
     }
     let mut run = 0;
+    let mut spare = Spare::default();
     for round in 0..=rounds {
-        runners.iter_mut().try_for_each(|runner| runner.run(n, &a, &b))?;
+        runners.iter_mut().try_for_each(|runner| runner.run(n, &a, &b, &mut spare))?;
         run = round;
         if said(round).is_break() {
             break;
@@ -188,7 +190,7 @@ struct Runner<'a> {
 }
 
 impl Runner<'_> {
-    fn run(&mut self, n: usize, a: &Matrix, b: &Matrix) -> Result<(), Error> {
+    fn run(&mut self, n: usize, a: &Matrix, b: &Matrix, spare: &mut Spare) -> Result<(), Error> {
         let before = self.kernel_ns();
         let started = Instant::now();
         let ns = |since: Instant| u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX);
@@ -199,12 +201,15 @@ impl Runner<'_> {
             }
             With::Unit(unit, variant) => {
                 let algorithm = algorithm(variant);
-                let words = |matrix, of_a| words_of(matrix, unit.id(), &algorithm.split, of_a);
+                let mut words = |matrix, of_a| words_of_in(spare, matrix, unit.id(), &algorithm.split, of_a);
                 let (of_a, of_b) = (words(a, true), words(b, false));
                 let (start, lengths) = (Elements::zeros(unit.id().c, n * n), Lengths { m: n, n, k: n });
                 let split = Instant::now();
                 let d = join(unit, lengths, (&of_a, &of_b), start, &algorithm)?.d;
-                (d, ns(split))
+                let products_ns = ns(split);
+                spare.keep(of_a);
+                spare.keep(of_b);
+                (d, products_ns)
             }
         };
         let taken_ns = ns(started);

@@ -15,6 +15,7 @@ mod left_over;
 mod made_up;
 mod odd_adders;
 mod pairs;
+mod scaled;
 mod subnormal_c;
 mod zero_signs;
 mod zeros;

@@ -229,14 +229,9 @@ impl Compiled {
         Scratch { repeats: self.scale.is_none().then(|| self.repeats()), ..self.scratch() }
     }
 
-    /// The nodes that may repeat others.
+    /// The nodes that may repeat others. Scales, which multiply sums of products alone, leave +0 as it is.
     pub(super) fn repeats(&self) -> Repeats {
-        let adder = |index: usize, node: &Node| {
-            // Sums with scales of their own are like no others.
-            let is_scaled = self.scale.is_some() && self.adders[node.adder].rules.scale == Scale::Sum;
-            if is_scaled { self.adders.len() + index } else { node.adder }
-        };
-        Repeats::of(self.nodes.iter().enumerate().map(|(index, node)| (adder(index, node), self.terms_of(node))))
+        Repeats::of(self.nodes.iter().map(|node| (node.adder, self.terms_of(node))))
     }
 
     pub(super) fn terms_of(&self, node: &Node) -> &[Term] {
