@@ -56,12 +56,16 @@ impl Terms {
     /// Multiplies by scales, which have this many fraction bits.
     #[inline(always)]
     pub(super) fn scale(&mut self, by: &Elements, fraction_bits: i32) {
-        let exponents = by.exponents();
-        self.magnitude = self.magnitude.times(by.significands);
-        self.lsb = self.lsb + exponents - Lanes::all(i64::from(fraction_bits));
+        (self.magnitude, self.lsb) = scaled((self.magnitude, self.lsb), by, fraction_bits);
         let none = Lanes::all(NO_EXPONENT);
-        self.exponent = none.select(self.exponent.is(none) | by.holds(ZERO), self.exponent + exponents);
+        self.exponent = none.select(self.exponent.is(none) | by.holds(ZERO), self.exponent + by.exponents());
     }
+}
+
+/// A magnitude and the place of its lowest bit, multiplied by scales.
+#[inline(always)]
+fn scaled((magnitude, lsb): (Lanes, Lanes), by: &Elements, fraction_bits: i32) -> (Lanes, Lanes) {
+    (magnitude.times(by.significands), lsb + by.exponents() - Lanes::all(i64::from(fraction_bits)))
 }
 
 /// A term of a sum: whether it is negative, its magnitude, and the place of its lowest bit.
@@ -381,8 +385,7 @@ pub(super) fn sum(
     let mut exponent = of_grid.select(on_grid, highest.of(Class::All));
     if let Some((scales, fraction_bits)) = scales {
         *bad = *bad | (magnitude.length() + Lanes::all(SCALED)).is_above(Lanes::all(64));
-        magnitude = magnitude.times(scales.significands);
-        lsb = lsb + scales.exponents() - Lanes::all(i64::from(fraction_bits));
+        (magnitude, lsb) = scaled((magnitude, lsb), scales, fraction_bits);
         let is_zero = highest.of(Class::All).is(none) | scales.holds(ZERO);
         exponent = none.select(is_zero, scales.exponents());
     }
