@@ -30,7 +30,7 @@ use crate::{
         path::Path,
         products::{Products, product},
         simd::{Vectorised, on_vectors},
-        unpack::{SPECIAL, Unpacked},
+        unpack::Unpacked,
     },
     tree::Term,
 };
@@ -222,7 +222,7 @@ impl Vectorised for InWords<'_> {
     fn run(mut self) -> Self {
         let compiled = self.compiled;
         let (c, special) = self.c.terms(Class::Values, compiled.c_fraction_bits);
-        self.special = self.scales.iter().fold(special, |special, scale| special | scale.holds(SPECIAL));
+        self.special = self.scales.iter().fold(special, |special, scale| special | scale.are_special());
         self.repeats.begin();
         for (index, node) in compiled.nodes.iter().enumerate() {
             let step = self.repeats.step(index, compiled.terms_of(node), |k| self.loud.is_quiet(k));
@@ -234,7 +234,8 @@ impl Vectorised for InWords<'_> {
             let keeps_zeros = adder.rules.below == Below::OnesComplement;
             let scales = |scale: Scale, k: usize| {
                 let is_scaled = adder.rules.scale == scale;
-                self.scales.get(k / compiled.scale_block).filter(|_| is_scaled)
+                let of_block = self.scales.get(k / compiled.scale_block).filter(|_| is_scaled);
+                of_block.map(|elements| elements.scales(compiled.scale_fraction_bits))
             };
             let (mut count, mut has_zero) = (0, false);
             for term in compiled.terms_of(node) {
@@ -247,7 +248,7 @@ impl Vectorised for InWords<'_> {
                         let bits = compiled.product_fraction_bits;
                         let (mut product, special) = self.products[k].terms(Class::Products, bits);
                         if let Some(scale) = scales(Scale::Products, k) {
-                            product.scale(scale, compiled.scale_fraction_bits);
+                            product.scale(&scale);
                         }
                         self.special = self.special | special;
                         if adder.rules.product_overflow {
@@ -267,7 +268,7 @@ impl Vectorised for InWords<'_> {
             }
             let terms = &self.terms[..count];
             let scale = match compiled.terms_of(node).first() {
-                Some(Term::Product(k)) => scales(Scale::Sum, *k).map(|scale| (scale, compiled.scale_fraction_bits)),
+                Some(Term::Product(k)) => scales(Scale::Sum, *k),
                 _ => None,
             };
             let sum = sum(adder, terms, &highest, node.reserve, scale, &mut self.wide);

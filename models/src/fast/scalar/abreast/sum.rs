@@ -3,13 +3,9 @@
 
 use super::{
     super::{output::Adding, word::NONE},
-    elements::Elements,
     lanes::{DOTS, Lanes},
 };
-use crate::{
-    adder::{Below, Class, Exponent},
-    fast::unpack::ZERO,
-};
+use crate::adder::{Below, Class, Exponent};
 
 /// The exponent of a zero, below every unit.
 pub(super) const NO_EXPONENT: i64 = NONE as i64;
@@ -53,19 +49,31 @@ impl Terms {
         (self.negative, self.magnitude, self.lsb)
     }
 
-    /// Multiplies by scales, which have this many fraction bits.
+    /// Multiplies by scales.
     #[inline(always)]
-    pub(super) fn scale(&mut self, by: &Elements, fraction_bits: i32) {
-        (self.magnitude, self.lsb) = scaled((self.magnitude, self.lsb), by, fraction_bits);
+    pub(super) fn scale(&mut self, by: &Scales) {
+        (self.magnitude, self.lsb) = by.times(self.magnitude, self.lsb);
         let none = Lanes::all(NO_EXPONENT);
-        self.exponent = none.select(self.exponent.is(none) | by.holds(ZERO), self.exponent + by.exponents());
+        let is_zero = self.exponent.is(none) | by.exponents.is(none);
+        self.exponent = none.select(is_zero, self.exponent + by.exponents);
     }
 }
 
-/// A magnitude and the place of its lowest bit, multiplied by scales.
-#[inline(always)]
-fn scaled((magnitude, lsb): (Lanes, Lanes), by: &Elements, fraction_bits: i32) -> (Lanes, Lanes) {
-    (magnitude.times(by.significands), lsb + by.exponents() - Lanes::all(i64::from(fraction_bits)))
+/// The product of two scales for each dot.
+#[derive(Clone, Copy)]
+pub(super) struct Scales {
+    pub(super) significands: Lanes,
+    pub(super) lsb: Lanes,
+    /// [`NO_EXPONENT`] for a zero.
+    pub(super) exponents: Lanes,
+}
+
+impl Scales {
+    /// A magnitude and the place of its lowest bit, multiplied by the scales.
+    #[inline(always)]
+    fn times(&self, magnitude: Lanes, lsb: Lanes) -> (Lanes, Lanes) {
+        (magnitude.times(self.significands), lsb + self.lsb)
+    }
 }
 
 /// A term of a sum: whether it is negative, its magnitude, and the place of its lowest bit.
@@ -330,15 +338,14 @@ fn far_sum(
 /// The bits that two scales add to a sum, at most.
 const SCALED: i64 = 16;
 
-/// The sum of a node's terms, multiplied by scales with so many fraction bits if there are any; sets `bad` where it may
-/// not fit a word.
+/// The sum of a node's terms, multiplied by scales if there are any; sets `bad` where it may not fit a word.
 #[inline(always)]
 pub(super) fn sum(
     adder: &Adding,
     terms: &[Terms],
     highest: &Highest,
     reserve: u32,
-    scales: Option<(&Elements, i32)>,
+    scales: Option<Scales>,
     bad: &mut Lanes,
 ) -> Sum {
     let rules = &adder.rules;
@@ -383,11 +390,10 @@ pub(super) fn sum(
     let mut magnitude = total.negated(negative);
     let mut lsb = unit;
     let mut exponent = of_grid.select(on_grid, highest.of(Class::All));
-    if let Some((scales, fraction_bits)) = scales {
+    if let Some(scales) = scales {
         *bad = *bad | (magnitude.length() + Lanes::all(SCALED)).is_above(Lanes::all(64));
-        (magnitude, lsb) = scaled((magnitude, lsb), scales, fraction_bits);
-        let is_zero = highest.of(Class::All).is(none) | scales.holds(ZERO);
-        exponent = none.select(is_zero, scales.exponents());
+        (magnitude, lsb) = scales.times(magnitude, lsb);
+        exponent = none.select(highest.of(Class::All).is(none), scales.exponents);
     }
     if let Some(bits) = rules.normalised_fraction_bits {
         let mut exponent = lsb + magnitude.length() - Lanes::all(1);
