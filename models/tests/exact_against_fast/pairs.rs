@@ -43,7 +43,7 @@ enum Values {
     Near,
     /// Exponents within some sixty of each other.
     Spread,
-    /// Products and other terms at the ends of the range.
+    /// Products and other terms at the ends of the range; many products are zero, beside which the others are subnormal.
     Ends,
 }
 
@@ -75,6 +75,7 @@ fn drawn(format: Format, (values, is_factor): (Values, bool), random: &mut Rando
             Values::Near => one ^ (bits & 7 << random.below(9)),
             Values::Spread if random.below(2) == 0 => (one + exponent) | fraction,
             Values::Spread => (one - exponent) | fraction,
+            Values::Ends if is_factor && random.below(3) == 0 => 0,
             Values::Ends => at_an_end(format, is_factor, random),
         };
         if !matches!(format.decode(bits), Decoded::Nan { .. } | Decoded::Infinity { .. }) {
