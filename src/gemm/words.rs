@@ -60,9 +60,11 @@ pub fn words(matrix: &Matrix, format: Format, split: &Split, by_rows: bool) -> R
 pub(super) struct Spare(Vec<Vec<u8>>);
 
 impl Spare {
-    /// Takes the memory of words.
+    /// Takes the memory of words, unless they are scaled: nothing takes that again.
     pub(super) fn keep(&mut self, words: Rounded) {
-        self.0.extend(words.words.into_iter().map(Elements::into_bytes));
+        if words.scales.is_empty() {
+            self.0.extend(words.words.into_iter().map(Elements::into_bytes));
+        }
     }
 
     /// Memory for a word, with any values.
