@@ -18,7 +18,7 @@ use lanes::Lanes;
 use loud::Loud;
 use output::rounded;
 use pairs::Numbers;
-use sum::{Highest, Terms, sum};
+use sum::{Highest, Scales, Terms, sum};
 
 use super::{
     compiled::{Compiled, Node},
@@ -30,7 +30,7 @@ use crate::{
         path::Path,
         products::{Products, product},
         simd::{Vectorised, on_vectors},
-        unpack::Unpacked,
+        unpack::{SPECIAL, Unpacked},
     },
     tree::Term,
 };
@@ -51,8 +51,7 @@ pub(in crate::fast) struct Room {
     factors: Vec<Elements>,
     loud: Loud,
     c: Elements,
-    /// The products of the scales of each block.
-    scales: Vec<Elements>,
+    scales: BlockScales,
     repeats: Repeats,
     arithmetic: Arithmetic,
 }
@@ -99,12 +98,35 @@ impl Room {
                 }
             }
             put(&mut self.c, lane, &from.c[*place]);
-            let blocks = self.scales.len();
-            let [of_a, of_b] = from.scales.map(|scales| scales.iter().skip(place * blocks));
-            for (scale, (a, b)) in self.scales.iter_mut().zip(of_a.zip(of_b)) {
-                put(scale, lane, &product(a, b));
-            }
+            self.scales.load(from.scales, lane, *place);
         }
+    }
+}
+
+/// The products of the scales of each block, read once for all products of the block.
+struct BlockScales {
+    of_blocks: Vec<Scales>,
+    fraction_bits: i32,
+    /// Where one is NaN.
+    special: Lanes,
+}
+
+impl BlockScales {
+    fn new(blocks: usize, fraction_bits: i32) -> Self {
+        Self { of_blocks: vec![Scales::ZERO; blocks], fraction_bits, special: Lanes::ZERO }
+    }
+
+    /// Reads those of the dot at `place`.
+    #[inline(always)]
+    fn load(&mut self, [of_a, of_b]: [&[Unpacked]; 2], lane: usize, place: usize) {
+        let from = place * self.of_blocks.len();
+        let mut kinds = 0;
+        for (scales, (a, b)) in self.of_blocks.iter_mut().zip(of_a.iter().zip(of_b).skip(from)) {
+            let scale = product(a, b);
+            kinds |= scale.kind;
+            scales.put(lane, &scale, self.fraction_bits);
+        }
+        self.special.0[lane] = -i64::from(kinds & SPECIAL != 0);
     }
 }
 
@@ -115,7 +137,7 @@ struct InWords<'a> {
     loud: &'a Loud,
     repeats: &'a mut Repeats,
     c: &'a Elements,
-    scales: &'a [Elements],
+    scales: &'a BlockScales,
     terms: &'a mut [Terms],
     results: &'a mut [Terms],
     bits: Lanes,
@@ -150,7 +172,9 @@ impl Compiled {
     /// products of its operation fit a word.
     pub(in crate::fast) fn room_abreast(&self, k: usize, has_products: bool) -> Option<Room> {
         let elements = |count: usize| vec![Elements::POSITIVE_ZERO; count];
-        let (c, loud, scales) = (Elements::POSITIVE_ZERO, Loud::new(k), Vec::new());
+        let (c, loud) = (Elements::POSITIVE_ZERO, Loud::new(k));
+        let blocks = if self.scale.is_some() { k.div_ceil(self.scale_block) } else { 0 };
+        let scales = BlockScales::new(blocks, self.scale_fraction_bits);
         if Numbers::take(self) {
             let repeats = self.repeats();
             let numbers = Numbers::of(self, k);
@@ -167,7 +191,6 @@ impl Compiled {
         fits.then(|| {
             let repeats = self.repeats();
             let arithmetic = Arithmetic::Words { terms: room(self.widest), results: room(self.nodes.len()) };
-            let scales = elements(if self.scale.is_some() { k.div_ceil(self.scale_block) } else { 0 });
             Room { products: elements(k), factors: Vec::new(), loud, c, scales, repeats, arithmetic }
         })
     }
@@ -222,7 +245,7 @@ impl Vectorised for InWords<'_> {
     fn run(mut self) -> Self {
         let compiled = self.compiled;
         let (c, special) = self.c.terms(Class::Values, compiled.c_fraction_bits);
-        self.special = self.scales.iter().fold(special, |special, scale| special | scale.are_special());
+        self.special = special | self.scales.special;
         self.repeats.begin();
         for (index, node) in compiled.nodes.iter().enumerate() {
             let step = self.repeats.step(index, compiled.terms_of(node), |k| self.loud.is_quiet(k));
@@ -233,9 +256,8 @@ impl Vectorised for InWords<'_> {
             let mut highest = Highest::NONE;
             let keeps_zeros = adder.rules.below == Below::OnesComplement;
             let scales = |scale: Scale, k: usize| {
-                let is_scaled = adder.rules.scale == scale;
-                let of_block = self.scales.get(k / compiled.scale_block).filter(|_| is_scaled);
-                of_block.map(|elements| elements.scales(compiled.scale_fraction_bits))
+                let is_scaled = compiled.scale.is_some() && adder.rules.scale == scale;
+                is_scaled.then(|| &self.scales.of_blocks[k / compiled.scale_block])
             };
             let (mut count, mut has_zero) = (0, false);
             for term in compiled.terms_of(node) {
@@ -248,7 +270,7 @@ impl Vectorised for InWords<'_> {
                         let bits = compiled.product_fraction_bits;
                         let (mut product, special) = self.products[k].terms(Class::Products, bits);
                         if let Some(scale) = scales(Scale::Products, k) {
-                            product.scale(&scale);
+                            product.scale(scale);
                         }
                         self.special = self.special | special;
                         if adder.rules.product_overflow {

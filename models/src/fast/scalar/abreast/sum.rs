@@ -5,7 +5,10 @@ use super::{
     super::{output::Adding, word::NONE},
     lanes::{DOTS, Lanes},
 };
-use crate::adder::{Below, Class, Exponent};
+use crate::{
+    adder::{Below, Class, Exponent},
+    fast::unpack::{Unpacked, ZERO},
+};
 
 /// The exponent of a zero, below every unit.
 pub(super) const NO_EXPONENT: i64 = NONE as i64;
@@ -62,13 +65,25 @@ impl Terms {
 /// The product of two scales for each dot.
 #[derive(Clone, Copy)]
 pub(super) struct Scales {
-    pub(super) significands: Lanes,
-    pub(super) lsb: Lanes,
+    significands: Lanes,
+    lsb: Lanes,
     /// [`NO_EXPONENT`] for a zero.
-    pub(super) exponents: Lanes,
+    exponents: Lanes,
 }
 
 impl Scales {
+    pub(super) const ZERO: Self =
+        Self { significands: Lanes::ZERO, lsb: Lanes::ZERO, exponents: Lanes([NO_EXPONENT; DOTS]) };
+
+    /// Writes the product of the scales of one dot, which has this many fraction bits.
+    #[inline(always)]
+    pub(super) fn put(&mut self, lane: usize, scale: &Unpacked, fraction_bits: i32) {
+        let exponent = i64::from(scale.exponent);
+        self.significands.0[lane] = scale.significand.cast_signed();
+        self.lsb.0[lane] = exponent - i64::from(fraction_bits);
+        self.exponents.0[lane] = if scale.kind & ZERO != 0 { NO_EXPONENT } else { exponent };
+    }
+
     /// A magnitude and the place of its lowest bit, multiplied by the scales.
     #[inline(always)]
     fn times(&self, magnitude: Lanes, lsb: Lanes) -> (Lanes, Lanes) {
@@ -345,7 +360,7 @@ pub(super) fn sum(
     terms: &[Terms],
     highest: &Highest,
     reserve: u32,
-    scales: Option<Scales>,
+    scales: Option<&Scales>,
     bad: &mut Lanes,
 ) -> Sum {
     let rules = &adder.rules;
