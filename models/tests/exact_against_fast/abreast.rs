@@ -4,9 +4,10 @@
 use std::sync::Arc;
 
 use mxprobe_api::{OperationId, Random};
-use mxprobe_models::{Adder, Below, Choices, Dot, Evaluator, Flush, Model, PARAMETERS, Path, Plan, RULE, Sample};
+use mxprobe_models::{Adder, Below, Choices, Evaluator, Flush, Model, PARAMETERS, Path, Plan, RULE, Sample};
 
 use super::{
+    agree::Operands,
     distinct_operations,
     inputs::{Case, INPUTS},
 };
@@ -49,21 +50,6 @@ operations = ["dot.m1n1k8.f32.{f16.f16,e5m2.e5m2}.f32"]
 basis = "specified"
 source = "here"
 "#;
-
-/// The operands of one dot.
-struct Operands {
-    a: Vec<u64>,
-    b: Vec<u64>,
-    c: u64,
-    scales: Option<(Vec<u64>, Vec<u64>)>,
-}
-
-impl Operands {
-    fn dot(&self) -> Dot<'_> {
-        let scales = self.scales.as_ref().map(|(a, b)| (&a[..], &b[..]));
-        Dot { a: &self.a, b: &self.b, c: self.c, scales }
-    }
-}
 
 /// Dots of every class of inputs.
 fn drawn(id: &OperationId, random: &mut Random) -> Vec<Operands> {

@@ -5,6 +5,7 @@
 //! `cargo test --release -p mxprobe-models --test exact_against_fast -- --ignored --nocapture`.
 
 mod abreast;
+mod agree;
 mod cancelling;
 mod exact_sums;
 mod families;

@@ -8,7 +8,10 @@ use mxprobe_models::{
     Adder, Below, Class, Dot, Evaluator, Exponent, GridRule, Model, Output, Path, Sample, ZeroSign, plan_of,
 };
 
-use super::made_up::{Unit, made_up};
+use super::{
+    agree::{Operands, agree},
+    made_up::{Unit, made_up},
+};
 
 const F32: &str = "output = \"f32\"\nrounding = \"nearest-even\"\nnan = \"0x7fc00000\"";
 
@@ -135,30 +138,14 @@ fn sums_of_two_terms_are_those_of_the_exact_evaluator() {
                     adder.output = Output::in_format(id.d);
                 }
             }
-            let evaluator = Evaluator::of_plan(&adders, unit.flush, &plan, id, Path::Scalar).unwrap();
-            let exact = Evaluator::of_plan(&adders, unit.flush, &plan, id, Path::Exact).unwrap();
-            let mut samples: Vec<Sample> = paths.iter().map(|path| Sample::with_path(id, unit.flush, *path)).collect();
-            let mut wanted = Vec::new();
-            for dot in 0..DOTS {
+            let dots = (0..DOTS).map(|dot| {
                 let values = [Values::Any, Values::Near, Values::Spread, Values::Ends][dot % 4];
                 let mut operands =
                     |format: Format| (0..k).map(|_| drawn(format, (values, true), &mut random)).collect();
                 let (a, b): (Vec<u64>, Vec<u64>) = (operands(id.a), operands(id.b));
-                let dot = Dot { a: &a, b: &b, c: drawn(id.c, (values, false), &mut random), scales: None };
-                samples.iter_mut().for_each(|sample| sample.push(dot));
-                wanted.push((exact.dot(dot).unwrap(), a.clone(), b.clone(), dot.c));
-            }
-            for (path, sample) in paths.iter().zip(&samples) {
-                evaluator.visit(sample, 0..DOTS, |at, d| {
-                    let (exactly, a, b, c) = &wanted[at];
-                    assert!(
-                        d == *exactly,
-                        "{id} {path:?}: {d:#x}, exactly {exactly:#x}, a {a:x?} b {b:x?} c {c:x}: {adders:?}"
-                    );
-                    compared += 1;
-                    true
-                });
-            }
+                Operands { a, b, c: drawn(id.c, (values, false), &mut random), scales: None }
+            });
+            compared += agree((&adders, unit.flush, &plan), id, &paths, dots);
         }
     }
     assert!(paths.is_empty() || compared >= 14 * SETS * DOTS, "{compared}");

@@ -4,10 +4,11 @@
 use std::sync::Arc;
 
 use mxprobe_api::{Format, OperationId, Random};
-use mxprobe_models::{Adder, Dot, Evaluator, Model, Path, Sample};
+use mxprobe_models::{Adder, Model, Path};
 
 use super::{
     abreast::{regridded, strayed},
+    agree::{Operands, agree},
     made_up::{Unit, made_up},
 };
 
@@ -37,10 +38,7 @@ fn scale(format: Format, random: &mut Random) -> u64 {
     }
 }
 
-/// The operands of a dot: a, b, c, and the scales of both.
-type Drawn = (Vec<u64>, Vec<u64>, u64, [Vec<u64>; 2]);
-
-fn drawn(id: &OperationId, random: &mut Random) -> Drawn {
+fn drawn(id: &OperationId, random: &mut Random) -> Operands {
     let k = id.shape.sizes().2;
     let of_scales = id.block_scale().unwrap();
     let is_sparse = random.below(2) == 0;
@@ -50,8 +48,8 @@ fn drawn(id: &OperationId, random: &mut Random) -> Drawn {
     };
     let (a, b) = (factors(id.a), factors(id.b));
     let c = if random.below(2) == 0 { 0 } else { id.c.one() ^ (random.bits() & 0x87ff_ffff) };
-    let scales = [(); 2].map(|()| (0..k.div_ceil(of_scales.block)).map(|_| scale(of_scales.format, random)).collect());
-    (a, b, c, scales)
+    let mut scales = || (0..k.div_ceil(of_scales.block)).map(|_| scale(of_scales.format, random)).collect();
+    Operands { a, b, c, scales: Some((scales(), scales())) }
 }
 
 #[test]
@@ -71,30 +69,8 @@ fn scaled_dots_are_those_of_the_exact_evaluator() {
             if set % 4 == 3 {
                 adders = regridded(&adders, &mut random);
             }
-            let Ok(evaluator) = Evaluator::of_plan(&adders, unit.flush, &plan, id, Path::Scalar) else { continue };
-            let exact = Evaluator::of_plan(&adders, unit.flush, &plan, id, Path::Exact).unwrap();
-            let sample = |path: &Path| (*path, Sample::with_path(id, unit.flush, *path));
-            let mut samples: Vec<(Path, Sample)> = Path::available().iter().map(sample).collect();
-            let mut wanted = Vec::new();
-            for _ in 0..DOTS {
-                let operands = drawn(id, &mut random);
-                let (a, b, c, [of_a, of_b]) = &operands;
-                let dot = Dot { a, b, c: *c, scales: Some((of_a, of_b)) };
-                samples.iter_mut().for_each(|(_, sample)| sample.push(dot));
-                wanted.push((exact.dot(dot).unwrap(), operands));
-            }
-            for (path, sample) in &samples {
-                evaluator.visit(sample, 0..DOTS, |at, d| {
-                    let (exactly, operands) = &wanted[at];
-                    assert!(
-                        d == *exactly,
-                        "{} {id} {path:?}: {d:#x}, exactly {exactly:#x}, {operands:x?}: {adders:?}",
-                        unit.tree
-                    );
-                    compared += 1;
-                    true
-                });
-            }
+            let dots = (0..DOTS).map(|_| drawn(id, &mut random));
+            compared += agree((&adders, unit.flush, &plan), id, &Path::available(), dots);
         }
     }
     assert!(compared > 9 * SETS * DOTS, "{compared}");

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use mxprobe_api::{Format, OperationId, Random};
-use mxprobe_models::{Adder, Dot, Evaluator, Model, Output, Path, Sample};
+use mxprobe_models::{Adder, Model, Output, Path};
 
 use super::{
     abreast::{regridded, strayed},
+    agree::{Operands, agree},
     made_up::{Unit, made_up},
 };
 
@@ -45,7 +46,7 @@ fn drawn(format: Format, random: &mut Random) -> u64 {
 }
 
 /// Operands of a dot with few products other than zero.
-fn sparse(id: &OperationId, random: &mut Random) -> (Vec<u64>, Vec<u64>, u64) {
+fn sparse(id: &OperationId, random: &mut Random) -> Operands {
     let k = id.shape.sizes().2;
     let (mut a, mut b) = (vec![0; k], vec![0; k]);
     for at in 0..k {
@@ -56,7 +57,8 @@ fn sparse(id: &OperationId, random: &mut Random) -> (Vec<u64>, Vec<u64>, u64) {
             _ => {}
         }
     }
-    (a, b, if random.below(3) == 0 { 0 } else { drawn(id.c, random) })
+    let c = if random.below(3) == 0 { 0 } else { drawn(id.c, random) };
+    Operands { a, b, c, scales: None }
 }
 
 #[test]
@@ -78,29 +80,8 @@ fn dots_of_few_products_are_those_of_the_exact_evaluator() {
             if set % 4 == 3 {
                 adders = regridded(&adders, &mut random);
             }
-            let Ok(evaluator) = Evaluator::of_plan(&adders, unit.flush, &plan, id, Path::Scalar) else { continue };
-            let exact = Evaluator::of_plan(&adders, unit.flush, &plan, id, Path::Exact).unwrap();
-            let sample = |path: &Path| (*path, Sample::with_path(id, unit.flush, *path));
-            let mut samples: Vec<(Path, Sample)> = Path::available().iter().map(sample).collect();
-            let mut wanted = Vec::new();
-            for _ in 0..DOTS {
-                let (a, b, c) = sparse(id, &mut random);
-                let dot = Dot { a: &a, b: &b, c, scales: None };
-                samples.iter_mut().for_each(|(_, sample)| sample.push(dot));
-                wanted.push((exact.dot(dot).unwrap(), a.clone(), b.clone(), c));
-            }
-            for (path, sample) in &samples {
-                evaluator.visit(sample, 0..DOTS, |at, d| {
-                    let (exactly, a, b, c) = &wanted[at];
-                    assert!(
-                        d == *exactly,
-                        "{} {id} {path:?}: {d:#x}, exactly {exactly:#x}, a {a:x?} b {b:x?} c {c:x}: {adders:?}",
-                        unit.tree
-                    );
-                    compared += 1;
-                    true
-                });
-            }
+            let dots = (0..DOTS).map(|_| sparse(id, &mut random));
+            compared += agree((&adders, unit.flush, &plan), id, &Path::available(), dots);
         }
     }
     assert!(compared > 12 * SETS * DOTS, "{compared}");
