@@ -12,7 +12,12 @@ use super::{
         nan,
         scored::{self, Scored},
     },
-    fitting::{nodes, refine::refine, search},
+    fitting::{
+        climb::Domain,
+        nodes,
+        refine::{climbed, refine},
+        search,
+    },
     outcome::Outcome,
     run::{NEARLY, NEARLY_AT_FIRST, ONE_SHAPE, Search},
     tree::{
@@ -46,20 +51,16 @@ impl Search<'_, '_> {
             return Ok(None);
         }
         let spent = self.experiments.spent;
-        // A chain comes first, with one adder for all steps.
+        // A chain comes first, with one adder for all steps. It may imitate products that are joined before c in all but a
+        // few dots, so those come before more than single values of it are changed.
         let chain = Some(shape).filter(|shape| steps::has_steps_alike(shape)).and_then(symmetric::tied_to_one);
-        let chains = chain.map_or(Vec::new(), |chain| self.told(&chain));
-        // If it leaves more than a few dots, it may imitate products that are joined before c, so those come before its
-        // values are changed.
-        let all = self.experiments.dots.len();
-        let is_likely = chains.first().is_some_and(|first| first.explained * 100 >= all * NEARLY_ALL);
-        let (early, late) = if is_likely { (chains, Vec::new()) } else { (Vec::new(), chains) };
-        let mut found = self.refined_beforehand(early)?;
+        let mut chains = chain.map_or(Vec::new(), |chain| self.told(&chain));
+        let mut found = self.climbed_beforehand(&mut chains)?;
         if let Some(joined) = groups::joined(shape, of).first().filter(|_| found.is_none()) {
             found = self.joined_beforehand(joined)?;
         }
         if found.is_none() {
-            found = self.refined_beforehand(late)?;
+            found = self.refined_beforehand(chains)?;
         }
         self.experiments.spent = spent;
         self.settle(found, tried)
@@ -125,6 +126,26 @@ impl Search<'_, '_> {
         (explained * 100 >= all * NEARLY_AT_FIRST).then_some(Scored { hypothesis, explained })
     }
 
+    /// Changes single values of the first candidate if it leaves only a few dots. Returns it if it then explains all of
+    /// them, but for the bits of NaN.
+    fn climbed_beforehand(&mut self, candidates: &mut [Scored]) -> Result<Option<Scored>, Error> {
+        let all = self.experiments.dots.len();
+        let Some(first) = candidates.first_mut().filter(|first| first.explained * 100 >= all * NEARLY_ALL) else {
+            return Ok(None);
+        };
+        let stage = self.experiments.at_most(ONE_SHAPE);
+        *first = climbed(&mut self.experiments, first.clone(), &Domain::whole((0..all).collect()));
+        self.experiments.back_to(stage);
+        let first = first.clone();
+        Ok(self.is_whole(&first)?.then_some(first))
+    }
+
+    /// Returns whether a candidate explains all dots, but for the bits of NaN.
+    fn is_whole(&mut self, scored: &Scored) -> Result<bool, Error> {
+        let wrong = scored::unexplained(&mut self.experiments, &scored.hypothesis);
+        Ok(wrong.is_empty() || self.only_nan(scored, &wrong)?)
+    }
+
     /// Changes values of the candidate that explains the most dots, if these are nearly all, and of the best of those whose
     /// results are rounded twice. Returns the first that then explains all of them, but for the bits of NaN.
     fn refined_beforehand(&mut self, mut candidates: Vec<Scored>) -> Result<Option<Scored>, Error> {
@@ -139,9 +160,9 @@ impl Search<'_, '_> {
             let stage = self.experiments.at_most(ONE_SHAPE);
             let found = refine(&mut self.experiments, vec![candidate], 1, 0);
             self.experiments.back_to(stage);
-            let Some(found) = found else { continue };
-            let wrong = scored::unexplained(&mut self.experiments, &found.hypothesis);
-            if wrong.is_empty() || self.only_nan(&found, &wrong)? {
+            if let Some(found) = found
+                && self.is_whole(&found)?
+            {
                 return Ok(Some(found));
             }
         }

@@ -108,7 +108,11 @@ fn begun_at_zero(experiments: &mut Experiments<'_, '_>, now: &Scored, domain: &D
 const REMAIN: usize = 8;
 
 /// Changes values of a candidate, with an adder for single leaves or without it, whichever explains more.
-fn climbed(experiments: &mut Experiments<'_, '_>, candidate: Scored, domain: &Domain) -> Scored {
+pub(in crate::identify) fn climbed(
+    experiments: &mut Experiments<'_, '_>,
+    candidate: Scored,
+    domain: &Domain,
+) -> Scored {
     let mut alone = rounded_alone(experiments, &candidate, domain);
     let left = domain.dots.len() - candidate.explained;
     if let Some(alone) = alone.take_if(|alone| (domain.dots.len() - alone.explained) * REMAIN <= left) {
