@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use mxprobe_api::{Decoded, Error, OperationId};
-use mxprobe_models::Sample;
+use mxprobe_models::{Evaluator, Sample};
 
 use super::hypothesis::Hypothesis;
 use crate::{
@@ -44,16 +44,11 @@ pub(in crate::identify) fn compared(
     let evaluator = hypothesis.evaluator(id).ok()?;
     let of_all = AtomicUsize::new(0);
     let wrong_of = |answered: Answered<'_>, dots: &[usize]| {
-        let mut wrong = Vec::new();
-        if of_all.load(Ordering::Relaxed) <= allowed {
-            evaluator.visit(answered.sample(hypothesis.flush), dots.iter().copied(), |at, d| {
-                if d != answered.answers[at] {
-                    wrong.push((at, d));
-                }
-                wrong.len() <= allowed
-            });
-            of_all.fetch_add(wrong.len(), Ordering::Relaxed);
+        if of_all.load(Ordering::Relaxed) > allowed {
+            return Vec::new();
         }
+        let (wrong, _) = wrong_among(&evaluator, answered, hypothesis, dots.iter().copied(), allowed);
+        of_all.fetch_add(wrong.len(), Ordering::Relaxed);
         wrong
     };
     // Most that are not right are abandoned in the first block, for which no thread is started.
@@ -73,6 +68,26 @@ pub(in crate::identify) fn compared(
     Some(wrong)
 }
 
+/// Returns the dots among these on which an evaluator of a hypothesis differs from the device, each with its result, up to
+/// the first one beyond `allowed`; and the number of dots computed.
+fn wrong_among(
+    evaluator: &Evaluator,
+    answered: Answered<'_>,
+    hypothesis: &Hypothesis,
+    which: impl IntoIterator<Item = usize>,
+    allowed: usize,
+) -> (Vec<(usize, u64)>, usize) {
+    let (mut wrong, mut computed) = (Vec::new(), 0);
+    evaluator.visit(answered.sample(hypothesis.flush), which, |at, d| {
+        computed += 1;
+        if d != answered.answers[at] {
+            wrong.push((at, d));
+        }
+        wrong.len() <= allowed
+    });
+    (wrong, computed)
+}
+
 /// As [`explained`], for use on several threads.
 pub(in crate::identify) fn explained_of(
     spent: &mut u64,
@@ -81,18 +96,8 @@ pub(in crate::identify) fn explained_of(
     which: &[usize],
     allowed: usize,
 ) -> Option<usize> {
-    let evaluator = hypothesis.evaluator(answered.id).ok()?;
-    let (mut right, mut wrong) = (0, 0);
-    evaluator.visit(answered.sample(hypothesis.flush), which.iter().copied(), |at, d| {
-        if d == answered.answers[at] {
-            right += 1;
-        } else {
-            wrong += 1;
-        }
-        wrong <= allowed
-    });
-    *spent += cost(answered.id, hypothesis.weighted_additions(), right + wrong);
-    (wrong <= allowed).then_some(right)
+    let wrong = differing_of(spent, answered, hypothesis, which.iter().copied(), allowed)?;
+    (wrong.len() <= allowed).then(|| which.len() - wrong.len())
 }
 
 /// Returns the dots that a hypothesis does not explain.
@@ -130,22 +135,17 @@ pub(in crate::identify) fn differing(
     compared(experiments, hypothesis, which, usize::MAX)
 }
 
-/// As [`differing`], for use on several threads.
+/// As [`differing`], for use on several threads, up to the first dot beyond `allowed`.
 pub(in crate::identify) fn differing_of(
     spent: &mut u64,
     answered: Answered<'_>,
     hypothesis: &Hypothesis,
-    which: &[usize],
+    which: impl IntoIterator<Item = usize>,
+    allowed: usize,
 ) -> Option<Vec<(usize, u64)>> {
     let evaluator = hypothesis.evaluator(answered.id).ok()?;
-    let mut wrong = Vec::new();
-    evaluator.visit(answered.sample(hypothesis.flush), which.iter().copied(), |at, d| {
-        if d != answered.answers[at] {
-            wrong.push((at, d));
-        }
-        true
-    });
-    *spent += cost(answered.id, hypothesis.weighted_additions(), which.len());
+    let (wrong, computed) = wrong_among(&evaluator, answered, hypothesis, which, allowed);
+    *spent += cost(answered.id, hypothesis.weighted_additions(), computed);
     Some(wrong)
 }
 

@@ -9,7 +9,9 @@ use crate::identify::{
         hypothesis::{Hypothesis, plain_grids},
         moves::Move,
         proposals,
-        scored::{Scored, explained, explained_of, keep_among, keep_better, spread, unexplained_of, without},
+        scored::{
+            Scored, differing_of, explained, explained_of, keep_among, keep_better, spread, unexplained_of, without,
+        },
         united::exchanged,
     },
     dots::experiments::{Experiments, Limit},
@@ -337,21 +339,34 @@ fn best_of<'b>(
     all: &[usize],
 ) -> Option<Scored> {
     // If few dots are left, many changes explain a sample of them, and all but the right ones are soon rejected.
-    let most = if all.len() - now.explained <= FEW { BEST_OF_FEW } else { BEST_OF };
+    let left = all.len() - now.explained;
+    let most = if left <= FEW { BEST_OF_FEW } else { BEST_OF };
     let mut best: Option<Scored> = None;
     let candidates: Vec<&Hypothesis> = candidates.take(most).collect();
+    // Changes with equal effects break the same dots, so dots that reject one come first for the others.
+    let (mut first, mut others) = (Vec::new(), all.to_vec());
     for some in candidates.chunks(BEST_AT_ONCE) {
-        let least = best.as_ref().map_or(now.explained, |best| best.explained);
+        let allowed = best.as_ref().map_or(left.saturating_sub(1), |best| all.len() - best.explained);
         let found = experiments.each(Limit::None, 1, some, |spent, answered, hypothesis| {
-            explained_of(spent, answered, hypothesis, all, all.len() - least)
+            let dots = first.iter().chain(&others).copied();
+            differing_of(spent, answered, hypothesis, dots, allowed)
         });
-        for (hypothesis, explained) in some.iter().zip(found) {
-            let Some(explained) = explained else { continue };
-            let least = best.as_ref().map_or(now.explained, |best| best.explained);
-            let simpler = best.as_ref().is_some_and(|best| {
-                explained == best.explained && hypothesis.complexity() < best.hypothesis.complexity()
+        for (hypothesis, wrong) in some.iter().zip(found) {
+            let Some(wrong) = wrong else { continue };
+            if wrong.len() > allowed {
+                for (at, _) in wrong.into_iter().filter(|_| left <= FEW) {
+                    if let Ok(place) = others.binary_search(&at) {
+                        first.push(others.remove(place));
+                    }
+                }
+                continue;
+            }
+            let explained = all.len() - wrong.len();
+            let is_better = best.as_ref().is_none_or(|best| {
+                let is_simpler = || hypothesis.complexity() < best.hypothesis.complexity();
+                explained > best.explained || explained == best.explained && is_simpler()
             });
-            if explained > least || simpler {
+            if is_better {
                 best = Some(Scored { hypothesis: (*hypothesis).clone(), explained });
             }
         }

@@ -70,7 +70,7 @@ pub(in crate::identify) fn fitted(experiments: &mut Experiments<'_, '_>, from: &
                 let tried = experiments.each(Limit::Stage, AT_ONCE, changes, |spent, answered, change| {
                     let hypothesis = change.apply(&now.hypothesis)?;
                     explained_of(spent, answered, &hypothesis, &some, most)?;
-                    let wrong = differing_of(spent, answered, &hypothesis, &some)?;
+                    let wrong = differing_of(spent, answered, &hypothesis, some.iter().copied(), usize::MAX)?;
                     let wrong = wrong.into_iter().map(|(at, _)| at).collect();
                     Some(Candidate { hypothesis, wrong })
                 });
