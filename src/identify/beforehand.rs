@@ -46,16 +46,19 @@ impl Search<'_, '_> {
         of: &[usize],
         tried: &mut Vec<Scored>,
     ) -> Result<Option<Outcome>, Error> {
-        // Scales have readings with groups of their own.
-        if self.subject().id().block_scale().is_some() {
-            return Ok(None);
-        }
         let spent = self.experiments.spent;
+        // Scales have readings with groups of their own, which come before more than single values of this tree are changed.
+        if self.subject().id().block_scale().is_some() {
+            let mut told: Vec<Scored> = self.told_below(shape.untied(), None).into_iter().collect();
+            let found = self.climbed_beforehand(&mut told, NEARLY)?;
+            self.experiments.spent = spent;
+            return self.settle(found, tried);
+        }
         // A chain comes first, with one adder for all steps. It may imitate products that are joined before c in all but a
         // few dots, so those come before more than single values of it are changed.
         let chain = Some(shape).filter(|shape| steps::has_steps_alike(shape)).and_then(symmetric::tied_to_one);
         let mut chains = chain.map_or(Vec::new(), |chain| self.told(&chain));
-        let mut found = self.climbed_beforehand(&mut chains)?;
+        let mut found = self.climbed_beforehand(&mut chains, NEARLY_ALL)?;
         if let Some(joined) = groups::joined(shape, of).first().filter(|_| found.is_none()) {
             found = self.joined_beforehand(joined)?;
         }
@@ -126,11 +129,11 @@ impl Search<'_, '_> {
         (explained * 100 >= all * NEARLY_AT_FIRST).then_some(Scored { hypothesis, explained })
     }
 
-    /// Changes single values of the first candidate if it leaves only a few dots. Returns it if it then explains all of
-    /// them, but for the bits of NaN.
-    fn climbed_beforehand(&mut self, candidates: &mut [Scored]) -> Result<Option<Scored>, Error> {
+    /// Changes single values of the first candidate if it explains so many per cent of the dots. Returns it if it then
+    /// explains all of them, but for the bits of NaN.
+    fn climbed_beforehand(&mut self, candidates: &mut [Scored], per_cent: usize) -> Result<Option<Scored>, Error> {
         let all = self.experiments.dots.len();
-        let Some(first) = candidates.first_mut().filter(|first| first.explained * 100 >= all * NEARLY_ALL) else {
+        let Some(first) = candidates.first_mut().filter(|first| first.explained * 100 >= all * per_cent) else {
             return Ok(None);
         };
         let stage = self.experiments.at_most(ONE_SHAPE);

@@ -13,7 +13,12 @@ use super::{
         scored::{self, Scored, keep_better},
     },
     dots::experiments::{self, Experiments},
-    fitting::{nodes, refine::refine, search},
+    fitting::{
+        climb::Domain,
+        nodes,
+        refine::{climbed, most_explaining, refine},
+        search,
+    },
     outcome::{Effort, Identification, Outcome},
     tree::{
         expression::Expression,
@@ -188,14 +193,14 @@ impl Search<'_, '_> {
         {
             return Ok(self.finished(outcome));
         }
-        // If products are joined before c, trees with such additions are tried before the values of the observed tree are
-        // changed to imitate them.
-        if let Some(outcome) = self.each_shape(observed, joins, &mut come, &mut tried)? {
-            return Ok(self.finished(outcome));
-        }
         if let Some(scale) = id.block_scale()
             && let Some(outcome) = self.scaled_groups(&skeletons, scale.block, &mut tried)?
         {
+            return Ok(self.finished(outcome));
+        }
+        // If products are joined before c, trees with such additions are tried before the values of the observed tree are
+        // changed to imitate them.
+        if let Some(outcome) = self.each_shape(observed, joins, &mut come, &mut tried)? {
             return Ok(self.finished(outcome));
         }
         // Other trees and other values of this one would imitate an addition that c passes alone.
@@ -276,7 +281,8 @@ impl Search<'_, '_> {
     }
 
     /// Tries the first reading with groups of each size that divides the block of products that share a scale: products
-    /// that are added before they are scaled do not show their order, and other trees would take the budget.
+    /// that are added before they are scaled do not show their order, and other trees would take the budget. Changes more
+    /// than single values only if no size fits without, because one size imitates another in most dots.
     fn scaled_groups(
         &mut self,
         skeletons: &[Arc<Skeleton>],
@@ -285,6 +291,7 @@ impl Search<'_, '_> {
     ) -> Result<Option<Outcome>, Error> {
         let of = scored::spread(&self.experiments.ordinary, search::SECOND).len();
         let mut sizes = HashSet::new();
+        let mut near = Vec::new();
         for skeleton in skeletons {
             let divides = |size: &usize| *size >= LEAST_SCALED_GROUP && block.is_multiple_of(*size);
             if !skeleton.group_size().filter(divides).is_some_and(|size| sizes.insert(size)) {
@@ -296,10 +303,26 @@ impl Search<'_, '_> {
             let top = beam.first().map_or(0, |scored| scored.explained);
             let tree = skeleton.text(self.subject().k());
             (self.progress)(&format!("{tree}: explains {top} of {of} dots of ordinary values"));
-            let near = top * 100 >= of * NEARLY;
-            let scored = if near { refine(&mut self.experiments, beam, 1, 0) } else { None };
+            let mut best =
+                if top * 100 >= of * NEARLY { most_explaining(&mut self.experiments, beam, 1) } else { vec![] };
+            let domain = Domain::whole((0..self.experiments.dots.len()).collect());
+            let climbed = best.pop().map(|best| climbed(&mut self.experiments, best, &domain));
             self.experiments.back_to(stage);
-            if let Some(found) = self.settle(scored, tried)? {
+            match climbed {
+                Some(whole) if whole.explained == domain.dots.len() => {
+                    if let Some(found) = self.settle(Some(whole), tried)? {
+                        return Ok(Some(found));
+                    }
+                }
+                other => near.extend(other),
+            }
+        }
+        near.sort_by_key(|scored| std::cmp::Reverse(scored.explained));
+        for scored in near {
+            let stage = self.experiments.at_most(ONE_SHAPE);
+            let refined = refine(&mut self.experiments, vec![scored], 1, 0);
+            self.experiments.back_to(stage);
+            if let Some(found) = self.settle(refined, tried)? {
                 return Ok(Some(found));
             }
         }

@@ -32,18 +32,7 @@ pub(in crate::identify) fn refine(
     pairs: usize,
 ) -> Option<Scored> {
     let total = experiments.dots.len();
-    let mut scored: Vec<Scored> = beam
-        .into_iter()
-        .map(|scored| {
-            let explained = total - unexplained(experiments, &scored.hypothesis).len();
-            Scored { explained, ..scored }
-        })
-        .collect();
-    scored.sort_by_key(|scored| (std::cmp::Reverse(scored.explained), scored.hypothesis.complexity()));
-    scored.dedup_by_key(|scored| {
-        (scored.explained, format!("{:?} {:?}", scored.hypothesis.adders, scored.hypothesis.flush))
-    });
-    scored.truncate(width);
+    let scored = most_explaining(experiments, beam, width);
     let mut best: Option<Scored> = None;
     let domain = Domain::whole((0..total).collect());
     let completing = Domain { completing: true, ..Domain::whole((0..total).collect()) };
@@ -79,6 +68,28 @@ pub(in crate::identify) fn refine(
         }
     }
     best
+}
+
+/// Returns the `width` candidates that explain the most of all dots, the simplest of equals first.
+pub(in crate::identify) fn most_explaining(
+    experiments: &mut Experiments<'_, '_>,
+    beam: Vec<Scored>,
+    width: usize,
+) -> Vec<Scored> {
+    let total = experiments.dots.len();
+    let mut scored: Vec<Scored> = beam
+        .into_iter()
+        .map(|scored| {
+            let explained = total - unexplained(experiments, &scored.hypothesis).len();
+            Scored { explained, ..scored }
+        })
+        .collect();
+    scored.sort_by_key(|scored| (std::cmp::Reverse(scored.explained), scored.hypothesis.complexity()));
+    scored.dedup_by_key(|scored| {
+        (scored.explained, format!("{:?} {:?}", scored.hypothesis.adders, scored.hypothesis.flush))
+    });
+    scored.truncate(width);
+    scored
 }
 
 /// Returns the candidate with sums that begin at +0, after further changes, if zeros are all that is left without and
