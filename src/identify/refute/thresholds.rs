@@ -296,16 +296,20 @@ fn fewest(
 ) -> Vec<Threshold> {
     let changed = |bits: i32| with_adder(hypothesis, at, with(bits));
     // A number that does not explain a few of the dots does not explain all of them.
-    let all: Vec<usize> = (0..experiments.dots.len()).collect();
-    let some = spread(&all, SOME);
-    let least = lowest(1, EXACT_BITS, |bits| explained(experiments, &changed(bits), &some, 0).is_some());
+    let least = tried.fewest(&changed(1)).unwrap_or_else(|| {
+        let all: Vec<usize> = (0..experiments.dots.len()).collect();
+        let some = spread(&all, SOME);
+        lowest(1, EXACT_BITS, |bits| explained(experiments, &changed(bits), &some, 0).is_some())
+    });
     let mut fits = |bits: i32| tried.explains(experiments, &changed(bits));
     // Comparing one that does with every dot takes the longest, so numbers are tried from there upwards.
     let (mut good, mut bad, mut step) = (least, least - 1, 1);
     while good < EXACT_BITS && !fits(good) {
         (bad, good, step) = (good, (good + step).min(EXACT_BITS), 2 * step);
     }
-    thresholds(hypothesis, at, lowest(bad, good, fits), with)
+    let least = lowest(bad, good, fits);
+    tried.set_fewest(changed(1), least);
+    thresholds(hypothesis, at, least, with)
 }
 
 /// Dots on which numbers of bits are compared first.

@@ -22,6 +22,9 @@ pub(in crate::identify) struct Tried {
     now: Vec<(Hypothesis, State)>,
     /// The last dots that refuted one, which are likely to refute others like it.
     telling: VecDeque<usize>,
+    /// The fewest bits that explained every dot when they were last sought, for hypotheses with one bit: fewer never do
+    /// again.
+    fewest: Vec<(Hypothesis, i32)>,
 }
 
 /// The most dots that are compared before all others.
@@ -45,6 +48,19 @@ impl Tried {
         match self.now.iter_mut().find(|(known, _)| known.is_same(hypothesis)) {
             Some((_, known)) => *known = state,
             None => self.now.push((hypothesis.clone(), state)),
+        }
+    }
+
+    /// Returns the fewest bits that explained every dot before, for a hypothesis with one bit.
+    pub(in crate::identify) fn fewest(&self, of: &Hypothesis) -> Option<i32> {
+        self.fewest.iter().find(|(known, _)| known.is_same(of)).map(|(_, bits)| *bits)
+    }
+
+    /// Keeps the fewest bits that explain every dot so far, for a hypothesis with one bit.
+    pub(in crate::identify) fn set_fewest(&mut self, of: Hypothesis, bits: i32) {
+        match self.fewest.iter_mut().find(|(known, _)| known.is_same(&of)) {
+            Some((_, known)) => *known = bits,
+            None => self.fewest.push((of, bits)),
         }
     }
 
