@@ -67,7 +67,7 @@ impl Search<'_, '_> {
             self.experiments.back_to(stage);
             come.push((progress, shape));
             if outcome.is_none() && at < TIED {
-                outcome = self.with_few_adders(shape, tried)?;
+                outcome = self.with_few_adders([shape.clone()], tried)?;
             }
             if outcome.is_some() {
                 return Ok(outcome);
@@ -76,18 +76,54 @@ impl Search<'_, '_> {
         Ok(None)
     }
 
-    /// Determines the adders of a tree whose additions share one, then of the same tree with one for each level, and with
-    /// one more for the addition that gives d or for the one that takes c. Values are changed in those that explain the
-    /// most dots first: an adder shared by additions that differ explains many, too.
+    /// Determines the adders of these trees with few of them, and changes values of those that explain the most dots first:
+    /// an adder shared by additions that differ explains many, too. Trees after one that explains every ordinary dot wait
+    /// until that has failed.
     pub(super) fn with_few_adders(
         &mut self,
-        shape: &Expression,
+        shapes: impl IntoIterator<Item = Expression>,
         tried: &mut Vec<Scored>,
     ) -> Result<Option<Outcome>, Error> {
         let ordinary = spread(&self.experiments.ordinary, search::SECOND);
         let of = ordinary.len();
+        let mut shapes = shapes.into_iter().peekable();
+        while shapes.peek().is_some() {
+            let mut beams: Vec<(usize, Vec<Scored>)> = Vec::new();
+            let mut stages = (0, 0);
+            while let Some(shape) = shapes.next_if(|_| beams.iter().all(|(top, _)| *top < of)) {
+                let stage = self.experiments.at_most(2 * A_LITTLE);
+                beams.extend(self.beams_with_few_adders(&shape, &ordinary));
+                stages = (stage, self.experiments.back_to(stage));
+            }
+            // Each that explains nearly every ordinary dot has a share of its own, and the others have what is left.
+            let (stage, rest) = stages;
+            beams.sort_by_key(|(top, _)| std::cmp::Reverse(*top));
+            let near = beams.partition_point(|(top, _)| top * 1_000 >= of * LACKS_LITTLE);
+            let others = beams.split_off(near);
+            for beam in beams {
+                let stage = self.experiments.at_most(ONE_SHAPE);
+                let outcome = self.refined(vec![beam], tried);
+                self.experiments.back_to(stage);
+                if let Some(outcome) = outcome? {
+                    return Ok(Some(outcome));
+                }
+            }
+            self.experiments.back_to(rest);
+            let outcome = self.refined(others, tried);
+            self.experiments.back_to(stage);
+            if let Some(outcome) = outcome? {
+                return Ok(Some(outcome));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Determines the adders of a tree whose additions share one, then of the same tree with one for each level, and with
+    /// one more for the addition that gives d or for the one that takes c. Returns the candidates of those that explain
+    /// most of these ordinary dots, each with the number of them.
+    fn beams_with_few_adders(&mut self, shape: &Expression, ordinary: &[usize]) -> Vec<(usize, Vec<Scored>)> {
+        let of = ordinary.len();
         let mut seen = HashSet::new();
-        let stage = self.experiments.at_most(2 * A_LITTLE);
         let mut beams: Vec<(usize, Vec<Scored>)> = Vec::new();
         let few = [Apart::Neither, Apart::Last, Apart::First].map(|apart| symmetric::tied(shape, apart));
         let but_c = symmetric::tied_but_c_alone(shape);
@@ -115,26 +151,10 @@ impl Search<'_, '_> {
         }
         let best = beams.iter().max_by_key(|(top, _)| *top).and_then(|(_, beam)| beam.first().cloned());
         if let Some(best) = best.filter(|best| best.explained < of) {
-            let chain = self.in_even_chain(&best, &ordinary);
+            let chain = self.in_even_chain(&best, ordinary);
             beams.extend(chain.map(|chain| (chain.explained, vec![chain])));
         }
-        // Each that explains nearly every ordinary dot has a share of its own, and the others have what is left.
-        let rest = self.experiments.back_to(stage);
-        beams.sort_by_key(|(top, _)| std::cmp::Reverse(*top));
-        let near = beams.partition_point(|(top, _)| top * 1_000 >= of * LACKS_LITTLE);
-        let others = beams.split_off(near);
-        for beam in beams {
-            let stage = self.experiments.at_most(ONE_SHAPE);
-            let outcome = self.refined(vec![beam], tried);
-            self.experiments.back_to(stage);
-            if let Some(outcome) = outcome? {
-                return Ok(Some(outcome));
-            }
-        }
-        self.experiments.back_to(rest);
-        let outcome = self.refined(others, tried);
-        self.experiments.back_to(stage);
-        outcome
+        beams
     }
 
     /// Gives each adder of a candidate to chains of blocks of one size. Returns the chain that explains the most of these
@@ -252,7 +272,7 @@ impl Search<'_, '_> {
             self.experiments.back_to(stage);
             outcome = self.settle(scored, tried)?;
             if outcome.is_none() {
-                outcome = self.with_few_adders(&variant, tried)?;
+                outcome = self.with_few_adders([variant.clone()], tried)?;
             }
             if outcome.is_none() {
                 outcome = self.shape(&variant, false, tried)?.1;

@@ -231,10 +231,9 @@ impl Search<'_, '_> {
         // If a tree explains nearly every dot, an addition hidden in it is likelier than few adders or another tree. The
         // dots about exchanges have been asked all the same.
         let few = observed.first().filter(|_| !near).into_iter();
-        for shape in few.flat_map(|shape| [shape.clone(), shapes::products_alone(shape)]) {
-            if let Some(outcome) = self.with_few_adders(&shape, &mut tried)? {
-                return Ok(self.finished(outcome));
-            }
+        let few = few.flat_map(|shape| [shape.clone(), shapes::products_alone(shape)]);
+        if let Some(outcome) = self.with_few_adders(few, &mut tried)? {
+            return Ok(self.finished(outcome));
         }
         if !near && let Some(outcome) = self.symmetric(&symmetric, &mut come, &mut tried)? {
             return Ok(self.finished(outcome));
