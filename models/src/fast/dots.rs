@@ -21,8 +21,8 @@ const AT_ONCE: usize = WIDE_PANEL;
 /// A kernel that has left more than half of this many dots or more gets no others.
 const TRIED: usize = 8 * AT_ONCE;
 
-/// Starting a thread costs as much as a thousand dots.
-const DOTS_PER_THREAD: usize = 1 << 14;
+/// Starting a thread costs as much as some ten thousand terms.
+const TERMS_PER_THREAD: usize = 1 << 17;
 
 impl Evaluator {
     /// Computes d of dots that share no operands, several side by side where the path allows it, on every core if there
@@ -37,7 +37,7 @@ impl Evaluator {
             Some((a, b)) => &DotOperands { a, b, ..*operands },
             None => operands,
         };
-        let shares = threads().min(operands.count / DOTS_PER_THREAD).max(1);
+        let shares = threads().min(operands.count * self.id().shape.sizes().2 / TERMS_PER_THREAD).max(1);
         let each = operands.count.div_ceil(shares).next_multiple_of(AT_ONCE).max(1);
         let mut found = Elements::zeros(self.id().d, operands.count);
         let size = found.format().storage_bytes();
