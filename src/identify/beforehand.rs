@@ -35,6 +35,16 @@ const NEARLY_ALL: usize = 99;
 /// The format whose bits are the upper half of those of f32.
 const UPPER_HALF: Format = Format::BF16;
 
+/// Whether the results of a candidate are rounded to f32 and then cut.
+fn is_rounded_twice(scored: &Scored) -> bool {
+    steps::is_rounded_twice(&scored.hypothesis.skeleton.expression)
+}
+
+/// Whether that holds for the first of these candidates.
+fn looks_cut(candidates: &[Scored]) -> bool {
+    candidates.first().is_some_and(is_rounded_twice)
+}
+
 impl Search<'_, '_> {
     /// Tries trees with few adders. Returns the outcome if one explains every dot.
     ///
@@ -57,10 +67,10 @@ impl Search<'_, '_> {
         // A chain comes first, with one adder for all steps. It may imitate products that are joined before c in all but a
         // few dots, so those come before more than single values of it are changed.
         let chain = Some(shape).filter(|shape| steps::has_steps_alike(shape)).and_then(symmetric::tied_to_one);
-        let mut chains = chain.map_or(Vec::new(), |chain| self.told(&chain));
+        let mut chains = chain.map_or(Vec::new(), |chain| self.told(&chain, false));
         let mut found = self.climbed_beforehand(&mut chains, NEARLY_ALL)?;
         if let Some(joined) = groups::joined(shape, of).first().filter(|_| found.is_none()) {
-            found = self.joined_beforehand(joined)?;
+            found = self.joined_beforehand(joined, looks_cut(&chains))?;
         }
         if found.is_none() {
             found = self.refined_beforehand(chains)?;
@@ -71,42 +81,58 @@ impl Search<'_, '_> {
 
     /// Tries a tree with an addition around the products that are joined before c meets them, then with the groups that
     /// exchanges of products show in the dots left, and then with the sums of those joined before c. All additions on one
-    /// level share an adder.
-    fn joined_beforehand(&mut self, joined: &Expression) -> Result<Option<Scored>, Error> {
+    /// level share an adder. `is_cut` is that of [`Search::told`].
+    fn joined_beforehand(&mut self, joined: &Expression, is_cut: bool) -> Result<Option<Scored>, Error> {
         let tied = |tree: &Expression| symmetric::tied(tree, Apart::Neither);
-        let mut candidates = self.told(&tied(joined));
+        let mut candidates = self.told(&tied(joined), is_cut);
+        let is_cut = looks_cut(&candidates);
         let mut groups = Vec::new();
         if let Some(best) = candidates.first().filter(|best| best.explained < self.experiments.dots.len()) {
             groups = self.groups_in_dots_left(joined, &best.hypothesis, 0)?;
         }
         for tree in &groups {
-            candidates.extend(self.told(&tied(tree)));
+            candidates.extend(self.told(&tied(tree), is_cut));
         }
         let found = self.refined_beforehand(candidates)?;
         if found.is_some() {
             return Ok(found);
         }
         let joined: Vec<Expression> = groups.iter().map(|tree| tree.gathered(&|_| true, 0, usize::MAX)).collect();
-        let candidates = joined.iter().flat_map(|tree| self.told(&tied(tree))).collect();
+        let candidates = joined.iter().flat_map(|tree| self.told(&tied(tree), is_cut)).collect();
         self.refined_beforehand(candidates)
     }
 
     /// Determines the adders of a tree, if they explain most of the dots. If results look cut to the upper half of f32, or if
     /// they may be and no adder gives them, the same is tried with results that are rounded to f32 and then cut, which cut
-    /// results hide but for a few dots.
-    fn told(&mut self, skeleton: &Skeleton) -> Vec<Scored> {
-        let mut found: Vec<Scored> = self.told_below(skeleton.expression.clone(), None).into_iter().collect();
-        let is_whole = found.first().is_some_and(|first| first.explained == self.experiments.dots.len());
-        let cut = float(UPPER_HALF, UPPER_HALF.fraction_bits(), Rounding::TowardZero);
-        let is_cut = |adder: &Adder| matches!(adder.output, Output::Float { rounding: Rounding::TowardZero, .. });
-        let looks_cut = found.first().is_none_or(|first| is_cut(&first.hypothesis.adders[0]));
-        if self.subject().id().d == UPPER_HALF && looks_cut && !is_whole {
-            let nan = NanRules { invalid: nan::seen(&self.experiments, UPPER_HALF).invalid, ..NanRules::default() };
-            let tree = steps::rounded_twice(&skeleton.expression);
-            found.extend(self.told_below(tree, Some(Adder::exact("sum", cut, nan))));
+    /// results hide but for a few dots; and only that, if another tree explains more dots with them (`is_cut`) and this one
+    /// nearly all.
+    fn told(&mut self, skeleton: &Skeleton, is_cut: bool) -> Vec<Scored> {
+        let all = self.experiments.dots.len();
+        let is_cut = is_cut && self.subject().id().d == UPPER_HALF;
+        let mut found: Vec<Scored> = Vec::new();
+        if is_cut {
+            found.extend(self.told_before_a_cut(skeleton));
+            if found.first().is_some_and(|first| first.explained * 100 >= all * NEARLY) {
+                return found;
+            }
+        }
+        found.extend(self.told_below(skeleton.expression.clone(), None));
+        let is_whole = found.iter().any(|found| found.explained == all);
+        let cuts = |adder: &Adder| matches!(adder.output, Output::Float { rounding: Rounding::TowardZero, .. });
+        let looks_cut = found.first().is_none_or(|first| cuts(&first.hypothesis.adders[0]));
+        if self.subject().id().d == UPPER_HALF && looks_cut && !is_whole && !is_cut {
+            found.extend(self.told_before_a_cut(skeleton));
         }
         found.sort_by_key(|scored| std::cmp::Reverse(scored.explained));
         found
+    }
+
+    /// Determines the adders of a tree whose result is rounded to f32 and then cut to its upper half.
+    fn told_before_a_cut(&mut self, skeleton: &Skeleton) -> Option<Scored> {
+        let cut = float(UPPER_HALF, UPPER_HALF.fraction_bits(), Rounding::TowardZero);
+        let nan = NanRules { invalid: nan::seen(&self.experiments, UPPER_HALF).invalid, ..NanRules::default() };
+        let tree = steps::rounded_twice(&skeleton.expression);
+        self.told_below(tree, Some(Adder::exact("sum", cut, nan)))
     }
 
     /// Determines the adders of a tree, all but the `last` if that is known, if they explain most of the dots.
@@ -155,9 +181,8 @@ impl Search<'_, '_> {
         let all = self.experiments.dots.len();
         candidates.retain(|scored| scored.explained * 100 >= all * NEARLY);
         candidates.sort_by_key(|scored| std::cmp::Reverse(scored.explained));
-        let twice = |scored: &Scored| steps::is_rounded_twice(&scored.hypothesis.skeleton.expression);
-        let best = candidates.first().map(twice);
-        let other = candidates.iter().position(|scored| Some(twice(scored)) != best);
+        let is_cut = looks_cut(&candidates);
+        let other = candidates.iter().position(|scored| is_rounded_twice(scored) != is_cut);
         for at in std::iter::once(0).chain(other) {
             let Some(candidate) = candidates.get(at).cloned() else { break };
             let stage = self.experiments.at_most(ONE_SHAPE);
