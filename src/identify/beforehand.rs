@@ -65,14 +65,18 @@ impl Search<'_, '_> {
             return self.settle(found, tried);
         }
         // A chain comes first, with one adder for all steps. It may imitate products that are joined before c in all but a
-        // few dots, so those come before more than single values of it are changed.
-        let chain = Some(shape).filter(|shape| steps::has_steps_alike(shape)).and_then(symmetric::tied_to_one);
-        let mut chains = chain.map_or(Vec::new(), |chain| self.told(&chain, false));
+        // few dots, so those come before more than single values of it are changed. One addition of everything is a chain
+        // of one step, and is tried again with the other trees.
+        let joined = groups::joined(shape, of);
+        let is_chain = steps::has_steps_alike(shape);
+        let is_one = !joined.is_empty() && shape.adders_by_addition().len() == 1;
+        let one_adder = Some(shape).filter(|_| is_chain || is_one).map(symmetric::tied_to_one);
+        let mut chains = one_adder.map_or(Vec::new(), |chain| self.told(&chain, false));
         let mut found = self.climbed_beforehand(&mut chains, NEARLY_ALL)?;
-        if let Some(joined) = groups::joined(shape, of).first().filter(|_| found.is_none()) {
+        if let Some(joined) = joined.first().filter(|_| found.is_none()) {
             found = self.joined_beforehand(joined, looks_cut(&chains))?;
         }
-        if found.is_none() {
+        if found.is_none() && is_chain {
             found = self.refined_beforehand(chains)?;
         }
         self.experiments.spent = spent;

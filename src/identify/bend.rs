@@ -129,7 +129,7 @@ impl Search<'_, '_> {
         let but_c = symmetric::tied_but_c_alone(shape);
         // In a tree of few levels, an adder for each is likelier.
         let but_last = if few[0].roles.len() > FEW_LEVELS { symmetric::tied_but_last(shape) } else { None };
-        let tied = symmetric::tied_to_one(shape).into_iter().chain(but_c).chain(but_last).chain(few);
+        let tied = std::iter::once(symmetric::tied_to_one(shape)).chain(but_c).chain(but_last).chain(few);
         for skeleton in tied.map(Arc::new) {
             if self.experiments.is_late() {
                 break;

@@ -182,10 +182,10 @@ pub(in crate::identify) fn tied(tree: &Expression, apart: Apart) -> Skeleton {
     with_adders(expression, levels.len())
 }
 
-/// Returns a tree with one adder for all additions; `None` if there is only one addition.
-pub(in crate::identify) fn tied_to_one(tree: &Expression) -> Option<Skeleton> {
+/// Returns a tree with one adder for all additions.
+pub(in crate::identify) fn tied_to_one(tree: &Expression) -> Skeleton {
     let count = tree.untied().arguments_by_adder().len();
-    (count > 1).then(|| with_adders(tree.untied().recoloured(&vec![0; count]), 1))
+    with_adders(tree.untied().recoloured(&vec![0; count]), 1)
 }
 
 /// Returns a tree with one adder for all additions but that which rounds c alone; `None` if there is none.
