@@ -32,7 +32,7 @@ use super::{
 use crate::{
     dots::{Dot, seed_of},
     findings::{self, Evidence, Finding},
-    probes::{Subject, probe},
+    probes::{self, Subject, probe},
 };
 
 /// Per cent of the ordinary dots that a reading must explain for its values to be changed before other readings are
@@ -141,15 +141,22 @@ impl Search<'_, '_> {
         }
         let counts = if self.subject().id().is_integer() { Counts::default() } else { live::counts(self.subject())? };
         self.subject().leave_out(counts.never.iter().chain(&counts.twice).copied().collect());
-        let trees = self.trees()?;
+        // Probes ask about every leaf.
+        let is_whole = counts.never.is_empty() && counts.twice.is_empty();
+        let (findings, order) = if is_whole {
+            (self.progress)("asking all questions");
+            probes::findings(self.subject())
+        } else {
+            (probe(self.subject().device(), self.subject().operation(), None).findings, None)
+        };
+        let trees = self.trees(order)?;
         // The evidence of the probes, whatever they concluded from it.
-        let probed = probe(self.subject().device(), self.subject().operation(), None);
-        let shown = probed.findings.iter().filter(|finding| finding.outcome == findings::Outcome::Measured);
+        let shown = findings.iter().filter(|finding| finding.outcome == findings::Outcome::Measured);
         let seen: Vec<(Dot, u64)> = shown
             .flat_map(|finding| &finding.evidence)
             .filter_map(|evidence| Some((evidence.dot()?.clone(), evidence.d)))
             .collect();
-        self.findings = probed.findings;
+        self.findings = findings;
         self.tested += seen.len();
         let (dots, answers) = seen.into_iter().unzip();
         self.experiments.keep(dots, answers);

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     dots::{Random, seed_of},
-    probes::{Leaf, Number, Tree, summation, summation_above_floors},
+    probes::{Leaf, Number, Summation, Tree, summation, summation_above_floors},
 };
 
 /// Dots of c alone, and the fewest of them that must show that c is changed by itself.
@@ -23,18 +23,23 @@ const OF_C: usize = 120;
 const CHANGED: usize = 8;
 
 impl Search<'_, '_> {
-    /// Searches the order of summation. Returns the tree found, or trees to try if it does not show.
+    /// Searches the order of summation, if it is not `known`. Returns the tree found, or trees to try if it does not show.
     ///
     /// # Errors
     /// Returns the error of the device if it fails.
-    pub(super) fn trees(&mut self) -> Result<Vec<Tree>, Error> {
+    pub(super) fn trees(&mut self, known: Option<Summation>) -> Result<Vec<Tree>, Error> {
         let subject = self.experiments.subject;
         let k = subject.k();
         if subject.id().is_integer() {
             return Ok(guesses(k, &[(0..k).collect()]));
         }
-        (self.progress)("searching for the order of summation");
-        let order = summation(subject)?;
+        let order = match known {
+            Some(order) => order,
+            None => {
+                (self.progress)("searching for the order of summation");
+                summation(subject)?
+            }
+        };
         self.order = Some(order.statement);
         Ok(match order.tree {
             Some(tree) => vec![tree],

@@ -123,7 +123,7 @@ pub fn probe(device: &dyn Device, operation: &Operation, wanted: Option<&dyn Fn(
     let started = Instant::now();
     let subject = Subject::new(device, operation);
     let mut findings = Vec::new();
-    ask_all(&subject, &mut findings);
+    let _ = ask_all(&subject, &mut findings);
     if let Some(wanted) = wanted {
         findings.retain(|finding| wanted(&finding.probe) || finding.outcome == Outcome::Failed);
     }
@@ -147,6 +147,29 @@ pub struct Summation {
     pub statement: String,
 }
 
+impl Summation {
+    /// The order among these findings and facts; `None` if it was not asked for, or the device failed.
+    fn of(findings: &[Finding], facts: Facts) -> Option<Self> {
+        let found = findings.iter().find(|finding| finding.probe == order::TREE.name)?;
+        if matches!(found.outcome, Outcome::Failed | Outcome::Skipped) {
+            return None;
+        }
+        let statement = found.reason.clone().unwrap_or_else(|| found.statement.clone());
+        let structure = facts.structure.map(|structure| (structure.tree, structure.blocks));
+        let (tree, blocks) = structure.unwrap_or_default();
+        Some(Self { tree, blocks, statement })
+    }
+}
+
+/// Asks every question that applies to a subject, as [`probe`] does. Returns the findings, and the order of summation if it
+/// was asked for and the device did not fail.
+pub fn findings(subject: &Subject<'_>) -> (Vec<Finding>, Option<Summation>) {
+    let mut findings = Vec::new();
+    let facts = ask_all(subject, &mut findings);
+    let order = Summation::of(&findings, facts);
+    (findings, order)
+}
+
 /// Asks only for the order of summation and the questions it depends on.
 ///
 /// # Errors
@@ -156,11 +179,8 @@ pub fn summation(subject: &Subject<'_>) -> Result<Summation, Error> {
     subnormals::ask_inputs(subject, &mut Vec::new())?;
     let mut findings = Vec::new();
     order::ask(subject, &mut facts, &mut findings)?;
-    let found = findings.iter().find(|finding| finding.probe == order::TREE.name);
-    let statement =
-        found.map_or_else(String::new, |finding| finding.reason.clone().unwrap_or_else(|| finding.statement.clone()));
-    let (tree, blocks) = facts.structure.map_or_else(Default::default, |structure| (structure.tree, structure.blocks));
-    Ok(Summation { tree, blocks, statement })
+    let order = Summation::of(&findings, facts);
+    Ok(order.unwrap_or_else(|| Summation { tree: None, blocks: Vec::new(), statement: String::new() }))
 }
 
 /// Asks whether the same dot gives the same bits repeatedly, at every position, and whatever the other rows and columns
@@ -174,9 +194,10 @@ pub fn steadiness(subject: &Subject<'_>) -> Result<Vec<Finding>, Error> {
     Ok(found)
 }
 
-/// Asks every question that applies to the operation. If a question fails, its findings so far are kept, its other
-/// probes fail with the same reason, and later questions are skipped if the device is gone.
-fn ask_all(subject: &Subject<'_>, findings: &mut Vec<Finding>) {
+/// Asks every question that applies to the operation, and returns what they need of each other. If a question fails, its
+/// findings so far are kept, its other probes fail with the same reason, and later questions are skipped if the device is
+/// gone.
+fn ask_all(subject: &Subject<'_>, findings: &mut Vec<Finding>) -> Facts {
     let id = subject.id();
     let concerns = |probe: &&Probe| match probe.applies_to {
         AppliesTo::Every => true,
@@ -207,6 +228,7 @@ fn ask_all(subject: &Subject<'_>, findings: &mut Vec<Finding>) {
             Ask::Along => unreachable!("a question precedes it"),
         }
     }
+    facts
 }
 
 /// Asks one question; returns the reason to skip all later ones, if there is one.
