@@ -1,5 +1,5 @@
-//! Compares sums of one and two terms, dots side by side, with the exact evaluator: adders of any format, rounding, grid
-//! and sign of zeros.
+//! Compares sums of one and two terms, dots side by side, with the exact evaluator: adders of any format, rounding,
+//! overflow, grid and sign of zeros.
 
 use std::sync::Arc;
 
@@ -90,6 +90,7 @@ fn drawn(format: Format, (values, is_factor): (Values, bool), random: &mut Rando
 /// An adder with any rules that the sums of two terms may have.
 fn any(adder: &Adder, format: Format, random: &mut Random) -> Adder {
     let roundings = [Rounding::NearestEven, Rounding::TowardZero, Rounding::Up, Rounding::Down, Rounding::ToOdd];
+    let overflows = [Overflow::Ieee, Overflow::Ieee, Overflow::Infinity, Overflow::Saturate, Overflow::Nan];
     let classes = [Class::All, Class::Products, Class::Values];
     let rules = [0, 0, 1, 2][random.below(4)];
     let rule = |random: &mut Random| GridRule {
@@ -107,7 +108,7 @@ fn any(adder: &Adder, format: Format, random: &mut Random) -> Adder {
             format,
             fraction_bits: format.fraction_bits() - fewer,
             rounding: roundings[random.below(5)],
-            overflow: Overflow::Ieee,
+            overflow: overflows[random.below(5)],
             subnormals: Subnormals::Keep,
         },
         ..adder.clone()
@@ -126,12 +127,12 @@ fn sums_of_two_terms_are_those_of_the_exact_evaluator() {
         let k = own.shape.sizes().2;
         let other: OperationId = format!("dot.m1n1k{k}.f64.f64.f64.f64").parse().unwrap();
         for (id, set) in [own, &other].into_iter().flat_map(|id| (0..SETS).map(move |set| (id, set))) {
-            let formats: &[Format] = &[Format::F16, Format::BF16, Format::F32, Format::F64];
+            let formats: &[Format] = &[Format::E4M3, Format::F16, Format::BF16, Format::F32, Format::F64];
             // Half of the sets are of a single format, in which f64 is computed as it is.
             let mut adders: Vec<Adder> = model.adders.clone();
             for adder in &mut adders {
                 let is_last = adder.name == "last" || set % 2 == 0;
-                *adder = any(adder, if is_last { id.d } else { formats[random.below(4)] }, &mut random);
+                *adder = any(adder, if is_last { id.d } else { formats[random.below(5)] }, &mut random);
                 // What f64 does itself, on half of those.
                 if id.a == Format::F64 && set % 4 == 0 && adder.name != "last" {
                     adder.grid.clear();
@@ -174,6 +175,44 @@ fn a_product_just_below_half_a_unit_decides_a_fused_sum_that_looks_tied() {
             assert_eq!(d, bits(c), "{path:?}: {d:#x}");
             true
         });
+    }
+}
+
+#[test]
+fn a_number_that_is_floored_to_minus_one_unit_cancels_a_product_beyond_the_range() {
+    let (model, id) = (model(), "dot.m1n1k1.f64.f64.f64.f64".parse::<OperationId>().unwrap());
+    let plan = Arc::new(plan_of("last(all, inner(c))", &["last", "inner"], 1).unwrap());
+    let flush = model.units[0].flush;
+    let output = |overflow| Output::Float {
+        format: id.d,
+        fraction_bits: id.d.fraction_bits(),
+        rounding: Rounding::NearestEven,
+        overflow,
+        subnormals: Subnormals::Keep,
+    };
+    let adders = |fraction_bits: i32, overflow| {
+        let rule = GridRule { terms: Class::All, exponent: Exponent::Operands, fraction_bits, exponent_floor: None };
+        let last = Adder { grid: vec![rule], below: Below::Floor, output: output(overflow), ..model.adders[0].clone() };
+        [last, Adder { output: output(Overflow::Ieee), ..model.adders[0].clone() }]
+    };
+    // 2^1800 and −1: on a grid of 2^1800, −1 is −2^1800.
+    let (a, b, c) = ([900 + 1023 << 52], [900 + 1023 << 52], (-1f64).to_bits());
+    let infinity = f64::INFINITY.to_bits();
+    for (fraction_bits, overflow, expected) in [
+        (0, Overflow::Infinity, 0),
+        (1, Overflow::Infinity, infinity),
+        (1, Overflow::Saturate, f64::MAX.to_bits()),
+        (60, Overflow::Ieee, infinity),
+    ] {
+        let evaluator = Evaluator::of_plan(&adders(fraction_bits, overflow), flush, &plan, &id, Path::Scalar).unwrap();
+        for path in Path::available() {
+            let mut sample = Sample::with_path(&id, flush, path);
+            sample.push(Dot { a: &a, b: &b, c, scales: None });
+            evaluator.visit(&sample, 0..1, |_, d| {
+                assert_eq!(d, expected, "{path:?}: {fraction_bits}, {overflow:?}: {d:#x}");
+                true
+            });
+        }
     }
 }
 

@@ -239,6 +239,11 @@ impl Rounder {
     }
 }
 
+/// The bits that a format has for an infinity among the terms.
+pub(super) fn infinity(format: Format, negative: bool) -> u64 {
+    format.infinity(negative).or_else(|| format.nan()).unwrap_or_else(|| format.largest(negative))
+}
+
 fn integer<W: Word>(format: Format, saturates: bool, negative: bool, magnitude: W) -> u64 {
     let magnitude = magnitude.low_u128();
     if saturates {

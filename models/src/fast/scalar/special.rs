@@ -4,7 +4,7 @@ use mxprobe_api::Format;
 
 use super::{
     compiled::{Compiled, Node, Room, UnpackedDot},
-    output::Causes,
+    output::{Causes, infinity},
     word::{NONE, Number, Word, leading},
 };
 use crate::{
@@ -112,8 +112,7 @@ impl Compiled {
         let kind = INFINITE | if negative { NEGATIVE } else { 0 };
         Some(match adder.rules.output {
             Output::Float { format, .. } => {
-                let bits =
-                    format.infinity(negative).or_else(|| format.nan()).unwrap_or_else(|| format.largest(negative));
+                let bits = infinity(format, negative);
                 Number { kind, wide: false, bits, ..blank }
             }
             _ => Number { kind, ..blank },

@@ -1,16 +1,15 @@
 //! Plans whose nodes have one or two terms, in the processor's f64 arithmetic.
 //!
 //! A sum of two terms is a rounded sum and its error, both in f64, however far apart the terms lie. Terms are cut at a
-//! grid before they are added, and sums are rounded to odd before they are rounded to a narrower format. A dot whose
-//! results overflow, except where f64 itself computes what the adder does, or of which f64 cannot hold the bits that a step
-//! needs, is abandoned in its lane.
+//! grid before they are added, and sums are rounded to odd before they are rounded to a narrower format. A dot of which f64
+//! cannot hold the bits that a step needs is abandoned in its lane, and so is one with a NaN.
 
 use mxprobe_api::{FloatEncoding, Format, Overflow, Rounding, Specials, Subnormals};
 
 use super::{
     super::{
         compiled::{Compiled, Node},
-        output::{Adding, Rounder},
+        output::{Adding, Rounder, infinity},
         repeats::{Repeats, Step},
     },
     elements::Elements,
@@ -20,13 +19,16 @@ use super::{
     sum::{NO_EXPONENT, Terms},
 };
 use crate::{
-    adder::{Below, Class, Exponent, ZeroSign},
+    adder::{Below, Class, Exponent, GridRule, ZeroSign},
     tree::Term,
 };
 
 /// Exponents of products whose errors lie within the range of f64, and of sums that no step overflows.
 const LEAST: i64 = -960;
 const MOST: i64 = 1022;
+
+/// Products of this exponent or a larger one overflow whatever number is added, on a grid of a bit or more below them, too.
+const BEYOND: i64 = 1026;
 
 /// The exponents of numbers of f64 that are not zero.
 const NUMBERS: (i64, i64) = (-1074, 1022);
@@ -234,6 +236,7 @@ impl Numbers {
         let special = self.load(compiled, factors, c, &loud.places);
         let mut abandoned = Abandoned { special, wide: Lanes::ZERO };
         let mut bits = Lanes::ZERO;
+        let mut are_finite = true;
         repeats.begin();
         for (index, node) in compiled.nodes.iter().enumerate() {
             let step = repeats.step(index, compiled.terms_of(node), |k| loud.is_quiet(k));
@@ -242,13 +245,20 @@ impl Numbers {
             }
             let adder = &compiled.adders[node.adder];
             let Some(rounder) = &adder.float else { break };
-            let (sum, zeros) = self.sum((compiled, repeats), node, &mut abandoned.wide);
-            let value = rounded(adder, rounder, sum, zeros, &mut abandoned);
+            let mut own = Abandoned { special: Lanes::ZERO, wide: Lanes::ZERO };
+            let (sum, zeros) = self.sum((compiled, repeats), node, &mut own.wide);
+            let mut value = rounded(adder, rounder, sum, zeros, &mut own);
+            if !are_finite || self.has_factors && !is_native(adder) {
+                value = self.infinite((compiled, repeats), node, value, &mut own);
+            }
+            are_finite = are_finite && !value.is_infinite().any();
+            abandoned.special = abandoned.special | own.special;
+            abandoned.wide = abandoned.wide | own.wide;
             if !(!abandoned.special & !abandoned.wide).any() {
                 break;
             }
             if index + 1 == compiled.nodes.len() {
-                bits = encoded(rounder, value);
+                bits = encoded(adder, rounder, value);
             }
             let left = !abandoned.special & !abandoned.wide;
             let is_same = |other: usize| !(!value.bits().is(self.results[other].bits()) & left).any();
@@ -311,6 +321,47 @@ impl Numbers {
         let unit = unit(adder, &parts, wide);
         let [first, second] = parts.map(|part| part.cut(unit, adder.rules.below).0);
         (first.plus(second), zeros(&parts))
+    }
+
+    /// The value of a node, infinite where one of its terms is or where a product overflows whatever is added to it.
+    #[inline(always)]
+    fn infinite(
+        &self,
+        (compiled, repeats): (&Compiled, &Repeats),
+        node: &Node,
+        mut value: Reals,
+        abandoned: &mut Abandoned,
+    ) -> Reals {
+        let adder = &compiled.adders[node.adder];
+        let (mut is_infinite, mut is_invalid) = (Lanes::ZERO, Lanes::ZERO);
+        // A number far below the unit may be floored to minus one unit.
+        let has_bits = |rule: &GridRule| {
+            rule.fraction_bits >= 1 && rule.exponent_floor.is_none_or(|floor| i64::from(floor) < BEYOND)
+        };
+        let overflows = adder.float.as_ref().is_some_and(|rounder| Beyond::of(adder, rounder) == Beyond::Infinite)
+            && adder.rules.grid.iter().all(has_bits);
+        for term in compiled.terms_of(node) {
+            if let Term::Product(k) = *term
+                && self.has_factors
+                && overflows
+            {
+                is_infinite = self.exponents[k].is_above(Lanes::all(BEYOND - 1));
+                value = (self.a[k] * self.b[k]).select(is_infinite, value);
+            }
+        }
+        let mut is_of_terms = Lanes::ZERO;
+        for term in compiled.terms_of(node) {
+            let Term::Node(index) = *term else { continue };
+            let term = self.results[repeats.place(index)];
+            let is_one = term.is_infinite();
+            is_invalid = is_invalid | is_of_terms & is_one & (term.is_negative() ^ value.is_negative());
+            value = term.select(is_one, value);
+            is_of_terms = is_of_terms | is_one;
+        }
+        is_infinite = is_infinite | is_of_terms;
+        abandoned.special = abandoned.special & !is_infinite | is_invalid;
+        abandoned.wide = abandoned.wide & !is_infinite;
+        value
     }
 
     /// A term as the node takes it.
@@ -431,6 +482,30 @@ fn is_native(adder: &Adding) -> bool {
     adder.rules.grid.is_empty() && adder.float.as_ref().is_some_and(rounds)
 }
 
+/// What becomes of a sum that is rounded beyond the largest number.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Beyond {
+    Infinite,
+    Largest,
+    /// A NaN, or one of the others for one sign only.
+    Else,
+}
+
+impl Beyond {
+    #[inline(always)]
+    fn of(adder: &Adding, rounder: &Rounder) -> Self {
+        match (rounder.overflow, rounder.rounding) {
+            (Overflow::Infinity, _) | (Overflow::Ieee, Rounding::NearestEven)
+                if adder.format.infinity(false).is_some() =>
+            {
+                Self::Infinite
+            }
+            (Overflow::Saturate, _) | (Overflow::Ieee, Rounding::TowardZero) => Self::Largest,
+            _ => Self::Else,
+        }
+    }
+}
+
 /// The unit of a node's grid; [`NO_EXPONENT`] if no rule has one, or if every number is a multiple of it. Sets `wide` where
 /// it is not known.
 #[inline(always)]
@@ -509,7 +584,13 @@ fn rounded(
     };
     if !is_native {
         let largest = Reals::all(largest(rounder));
-        abandoned.special = abandoned.special | largest.is_below(value.abs());
+        let is_beyond = largest.is_below(value.abs());
+        let signed = |limit: Reals| Reals::of_bits(limit.bits() | value.bits() & SIGN).select(is_beyond, value);
+        match Beyond::of(adder, rounder) {
+            Beyond::Infinite => value = signed(Reals::all(f64::INFINITY)),
+            Beyond::Largest => value = signed(largest),
+            Beyond::Else => abandoned.special = abandoned.special | is_beyond,
+        }
     }
     let is_zero = high.is_zero();
     let down = Lanes::all(if rounder.rounding == Rounding::Down { -1 } else { 0 });
@@ -528,9 +609,9 @@ fn largest(rounder: &Rounder) -> f64 {
     f64::from_bits((rounder.largest + to_f64) << (FRACTION_BITS - fraction_bits))
 }
 
-/// The bits of numbers that the format has.
+/// The bits of numbers that the format has, and of infinities.
 #[inline(always)]
-fn encoded(rounder: &Rounder, value: Reals) -> Lanes {
+fn encoded(adder: &Adding, rounder: &Rounder, value: Reals) -> Lanes {
     let encoding = &rounder.encoding;
     let bits = value.bits();
     if encoding.fraction_bits == FRACTION_BITS {
@@ -547,5 +628,7 @@ fn encoded(rounder: &Rounder, value: Reals) -> Lanes {
     let field = subnormal.select(least.is_above(exponent), normal);
     let field = Lanes::ZERO.select(value.is_zero(), field);
     let sign = (value.is_negative() & Lanes::all(1)) << Lanes::all(i64::from(rounder.sign_at));
-    field << Lanes::all(i64::from(encoding.unread_bits)) | sign
+    let finite = field << Lanes::all(i64::from(encoding.unread_bits)) | sign;
+    let infinity = |negative| Lanes::all(infinity(adder.format, negative).cast_signed());
+    infinity(true).select(value.is_negative(), infinity(false)).select(value.is_infinite(), finite)
 }

@@ -105,6 +105,11 @@ impl Reals {
     }
 
     #[inline(always)]
+    pub(super) fn is_infinite(self) -> Lanes {
+        self.compare(self, |value, _| value.is_infinite())
+    }
+
+    #[inline(always)]
     pub(super) fn is_below(self, other: Self) -> Lanes {
         self.compare(other, |x, y| x < y)
     }
