@@ -196,7 +196,7 @@ fn a_number_that_is_floored_to_minus_one_unit_cancels_a_product_beyond_the_range
         [last, Adder { output: output(Overflow::Ieee), ..model.adders[0].clone() }]
     };
     // 2^1800 and −1: on a grid of 2^1800, −1 is −2^1800.
-    let (a, b, c) = ([900 + 1023 << 52], [900 + 1023 << 52], (-1f64).to_bits());
+    let (a, b, c) = ([(900 + 1023) << 52], [(900 + 1023) << 52], (-1f64).to_bits());
     let infinity = f64::INFINITY.to_bits();
     for (fraction_bits, overflow, expected) in [
         (0, Overflow::Infinity, 0),
