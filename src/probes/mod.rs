@@ -265,6 +265,27 @@ mod tests {
     }
 
     #[test]
+    fn the_order_among_all_findings_is_the_one_that_is_asked_for_alone() {
+        for (name, operation) in [
+            ("h100", "mma.m16n8k16.f32.f16.f16.f32"),
+            ("rdna4", "wmma.m16n16k16.f16.f16.f16.f16.wave32"),
+            ("serial", "dot.m1n1k16.f32.f32.f32.f32"),
+            // The order does not show.
+            ("b200", "tcgen05.m128n8k64.f32.e2m1.e2m1.f32.block32.ue8m0"),
+        ] {
+            let model = mxprobe_models::shipped().iter().find(|model| model.name == name).unwrap();
+            let device = mxprobe_sim::ModelDevice::new(model.clone());
+            let operation = &mxprobe_api::Device::operations(&device)[&operation.parse().unwrap()];
+            let subject = Subject::new(&device, operation);
+            let (findings, order) = super::findings(&subject);
+            assert_eq!(findings, probe(&device, operation, None).findings, "{name}");
+            let alone = summation(&Subject::new(&device, operation)).unwrap();
+            assert_eq!(format!("{:?}", order.unwrap()), format!("{alone:?}"), "{name}");
+            assert_eq!(alone.tree.is_some(), name != "b200");
+        }
+    }
+
+    #[test]
     fn every_function_of_scalar_arithmetic_has_a_probe() {
         use mxprobe_api::{Format, ScalarFunction};
 
