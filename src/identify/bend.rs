@@ -89,14 +89,12 @@ impl Search<'_, '_> {
         let mut shapes = shapes.into_iter().peekable();
         while shapes.peek().is_some() {
             let mut beams: Vec<(usize, Vec<Scored>)> = Vec::new();
-            let mut stages = (0, 0);
             while let Some(shape) = shapes.next_if(|_| beams.iter().all(|(top, _)| *top < of)) {
                 let stage = self.experiments.at_most(2 * A_LITTLE);
                 beams.extend(self.beams_with_few_adders(&shape, &ordinary));
-                stages = (stage, self.experiments.back_to(stage));
+                self.experiments.back_to(stage);
             }
-            // Each that explains nearly every ordinary dot has a share of its own, and the others have what is left.
-            let (stage, rest) = stages;
+            // Each that explains nearly every ordinary dot has a share of its own, and the others have one together.
             beams.sort_by_key(|(top, _)| std::cmp::Reverse(*top));
             let near = beams.partition_point(|(top, _)| top * 1_000 >= of * LACKS_LITTLE);
             let others = beams.split_off(near);
@@ -108,7 +106,7 @@ impl Search<'_, '_> {
                     return Ok(Some(outcome));
                 }
             }
-            self.experiments.back_to(rest);
+            let stage = self.experiments.at_most(2 * A_LITTLE);
             let outcome = self.refined(others, tried);
             self.experiments.back_to(stage);
             if let Some(outcome) = outcome? {
