@@ -70,8 +70,7 @@ impl Search<'_, '_> {
         let joined = groups::joined(shape, of);
         let is_chain = steps::has_steps_alike(shape);
         let is_one = !joined.is_empty() && shape.adders_by_addition().len() == 1;
-        let one_adder = Some(shape).filter(|_| is_chain || is_one).map(symmetric::tied_to_one);
-        let mut chains = one_adder.map_or(Vec::new(), |chain| self.told(&chain, false));
+        let mut chains = if is_chain || is_one { self.told(&symmetric::tied_to_one(shape), false) } else { Vec::new() };
         let mut found = self.climbed_beforehand(&mut chains, NEARLY_ALL)?;
         if let Some(joined) = joined.first().filter(|_| found.is_none()) {
             found = self.joined_beforehand(joined, looks_cut(&chains))?;
@@ -123,8 +122,8 @@ impl Search<'_, '_> {
         found.extend(self.told_below(skeleton.expression.clone(), None));
         let is_whole = found.iter().any(|found| found.explained == all);
         let cuts = |adder: &Adder| matches!(adder.output, Output::Float { rounding: Rounding::TowardZero, .. });
-        let looks_cut = found.first().is_none_or(|first| cuts(&first.hypothesis.adders[0]));
-        if self.subject().id().d == UPPER_HALF && looks_cut && !is_whole && !is_cut {
+        let may_be_cut = found.first().is_none_or(|first| cuts(&first.hypothesis.adders[0]));
+        if self.subject().id().d == UPPER_HALF && may_be_cut && !is_whole && !is_cut {
             found.extend(self.told_before_a_cut(skeleton));
         }
         found.sort_by_key(|scored| std::cmp::Reverse(scored.explained));

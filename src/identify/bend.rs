@@ -195,7 +195,16 @@ impl Search<'_, '_> {
         let (near, others): (Vec<Scored>, Vec<Scored>) =
             tried.drain(..).partition(|scored| scored.explained * 100 >= all * NEARLY_AT_FIRST);
         tried.extend(others);
-        for scored in near {
+        self.each_refined(near, tried)
+    }
+
+    /// Refines these candidates, each with a share of its own, until one has an outcome.
+    pub(super) fn each_refined(
+        &mut self,
+        candidates: Vec<Scored>,
+        tried: &mut Vec<Scored>,
+    ) -> Result<Option<Outcome>, Error> {
+        for scored in candidates {
             let stage = self.experiments.at_most(ONE_SHAPE);
             let scored = refine(&mut self.experiments, vec![scored], 1, 0);
             self.experiments.back_to(stage);

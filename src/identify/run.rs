@@ -32,7 +32,7 @@ use super::{
 use crate::{
     dots::{Dot, seed_of},
     findings::{self, Evidence, Finding},
-    probes::{self, Subject, probe},
+    probes::{self, Subject},
 };
 
 /// Per cent of the ordinary dots that a reading must explain for its values to be changed before other readings are
@@ -141,13 +141,13 @@ impl Search<'_, '_> {
         }
         let counts = if self.subject().id().is_integer() { Counts::default() } else { live::counts(self.subject())? };
         self.subject().leave_out(counts.never.iter().chain(&counts.twice).copied().collect());
-        // Probes ask about every leaf.
-        let is_whole = counts.never.is_empty() && counts.twice.is_empty();
-        let (findings, order) = if is_whole {
-            (self.progress)("asking all questions");
+        (self.progress)("asking all questions");
+        let (findings, order) = if counts.never.is_empty() && counts.twice.is_empty() {
             probes::findings(self.subject())
         } else {
-            (probe(self.subject().device(), self.subject().operation(), None).findings, None)
+            // Probes ask about every leaf, and the order is that of the leaves that count once.
+            let (findings, _) = probes::findings(&Subject::new(self.subject().device(), self.subject().operation()));
+            (findings, None)
         };
         let trees = self.trees(order)?;
         // The evidence of the probes, whatever they concluded from it.
@@ -309,30 +309,22 @@ impl Search<'_, '_> {
             let top = beam.first().map_or(0, |scored| scored.explained);
             let tree = skeleton.text(self.subject().k());
             (self.progress)(&format!("{tree}: explains {top} of {of} dots of ordinary values"));
-            let mut best =
-                if top * 100 >= of * NEARLY { most_explaining(&mut self.experiments, beam, 1) } else { vec![] };
-            let domain = Domain::whole((0..self.experiments.dots.len()).collect());
-            let climbed = best.pop().map(|best| climbed(&mut self.experiments, best, &domain));
-            self.experiments.back_to(stage);
-            match climbed {
-                Some(whole) if whole.explained == domain.dots.len() => {
-                    if let Some(found) = self.settle(Some(whole), tried)? {
-                        return Ok(Some(found));
-                    }
+            let all = self.experiments.dots.len();
+            if top * 100 >= of * NEARLY {
+                let domain = Domain::whole((0..all).collect());
+                for best in most_explaining(&mut self.experiments, beam, 1) {
+                    near.push(climbed(&mut self.experiments, best, &domain));
                 }
-                other => near.extend(other),
             }
-        }
-        near.sort_by_key(|scored| std::cmp::Reverse(scored.explained));
-        for scored in near {
-            let stage = self.experiments.at_most(ONE_SHAPE);
-            let refined = refine(&mut self.experiments, vec![scored], 1, 0);
             self.experiments.back_to(stage);
-            if let Some(found) = self.settle(refined, tried)? {
+            if let Some(whole) = near.pop_if(|last| last.explained == all)
+                && let Some(found) = self.settle(Some(whole), tried)?
+            {
                 return Ok(Some(found));
             }
         }
-        Ok(None)
+        near.sort_by_key(|scored| std::cmp::Reverse(scored.explained));
+        self.each_refined(near, tried)
     }
 
     /// Tries additions that may be hidden in the trees that came the farthest, addition by addition. Finally changes

@@ -122,8 +122,7 @@ pub fn named(name: &str) -> Option<&'static findings::Probe> {
 pub fn probe(device: &dyn Device, operation: &Operation, wanted: Option<&dyn Fn(&str) -> bool>) -> Probed {
     let started = Instant::now();
     let subject = Subject::new(device, operation);
-    let mut findings = Vec::new();
-    let _ = ask_all(&subject, &mut findings);
+    let (mut findings, _) = findings(&subject);
     if let Some(wanted) = wanted {
         findings.retain(|finding| wanted(&finding.probe) || finding.outcome == Outcome::Failed);
     }
@@ -137,7 +136,7 @@ pub fn probe(device: &dyn Device, operation: &Operation, wanted: Option<&dyn Fn(
 }
 
 /// The order of summation, as far as it is known.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Summation {
     /// The tree, if the formats are wide enough to determine it.
     pub tree: Option<Tree>,
@@ -179,8 +178,7 @@ pub fn summation(subject: &Subject<'_>) -> Result<Summation, Error> {
     subnormals::ask_inputs(subject, &mut Vec::new())?;
     let mut findings = Vec::new();
     order::ask(subject, &mut facts, &mut findings)?;
-    let order = Summation::of(&findings, facts);
-    Ok(order.unwrap_or_else(|| Summation { tree: None, blocks: Vec::new(), statement: String::new() }))
+    Ok(Summation::of(&findings, facts).unwrap_or_default())
 }
 
 /// Asks whether the same dot gives the same bits repeatedly, at every position, and whatever the other rows and columns

@@ -340,13 +340,14 @@ fn best_of<'b>(
 ) -> Option<Scored> {
     // If few dots are left, many changes explain a sample of them, and all but the right ones are soon rejected.
     let left = all.len() - now.explained;
+    let fewer = left.checked_sub(1)?;
     let most = if left <= FEW { BEST_OF_FEW } else { BEST_OF };
     let mut best: Option<Scored> = None;
     let candidates: Vec<&Hypothesis> = candidates.take(most).collect();
-    // Changes with equal effects break the same dots, so dots that reject one come first for the others.
+    // Changes with equal effects break the same dots, so the dots that reject one come first for the next.
     let (mut first, mut others) = (Vec::new(), all.to_vec());
     for some in candidates.chunks(BEST_AT_ONCE) {
-        let allowed = best.as_ref().map_or(left.saturating_sub(1), |best| all.len() - best.explained);
+        let allowed = best.as_ref().map_or(fewer, |best| all.len() - best.explained);
         let found = experiments.each(Limit::None, 1, some, |spent, answered, hypothesis| {
             let dots = first.iter().chain(&others).copied();
             differing_of(spent, answered, hypothesis, dots, allowed)
@@ -354,10 +355,8 @@ fn best_of<'b>(
         for (hypothesis, wrong) in some.iter().zip(found) {
             let Some(wrong) = wrong else { continue };
             if wrong.len() > allowed {
-                for (at, _) in wrong.into_iter().filter(|_| left <= FEW) {
-                    if let Ok(place) = others.binary_search(&at) {
-                        first.push(others.remove(place));
-                    }
+                if left <= FEW {
+                    wrong.into_iter().for_each(|(at, _)| move_from(&mut others, at, &mut first));
                 }
                 continue;
             }
@@ -374,8 +373,15 @@ fn best_of<'b>(
     best
 }
 
-#[derive(Clone, Copy, Debug)]
+/// Moves a dot to the end of another list, if it is in this one, which is in ascending order.
+fn move_from(dots: &mut Vec<usize>, at: usize, to: &mut Vec<usize>) {
+    if let Ok(place) = dots.binary_search(&at) {
+        to.push(dots.remove(place));
+    }
+}
+
 /// Number of unexplained dots that a change explains, and of explained dots that it breaks.
+#[derive(Clone, Copy, Debug)]
 struct Gain {
     fixed: usize,
     broken: usize,

@@ -308,7 +308,7 @@ fn fewest(
         (bad, good, step) = (good, (good + step).min(EXACT_BITS), 2 * step);
     }
     let least = lowest(bad, good, fits);
-    tried.set_fewest(changed(1), least);
+    tried.set_fewest(&changed(1), least);
     thresholds(hypothesis, at, least, with)
 }
 

@@ -27,6 +27,19 @@ pub(in crate::identify) struct Tried {
     fewest: Vec<(Hypothesis, i32)>,
 }
 
+/// Returns what is known of a hypothesis.
+fn known<T: Copy>(list: &[(Hypothesis, T)], of: &Hypothesis) -> Option<T> {
+    list.iter().find(|(known, _)| known.is_same(of)).map(|(_, value)| *value)
+}
+
+/// Keeps what is known of a hypothesis, in place of what was known before.
+fn keep<T>(list: &mut Vec<(Hypothesis, T)>, of: &Hypothesis, value: T) {
+    match list.iter_mut().find(|(known, _)| known.is_same(of)) {
+        Some((_, before)) => *before = value,
+        None => list.push((of.clone(), value)),
+    }
+}
+
 /// The most dots that are compared before all others.
 const TELLING: usize = 16;
 
@@ -38,30 +51,22 @@ impl Tried {
 
     /// Returns what is known of a hypothesis.
     pub(in crate::identify) fn state(&self, hypothesis: &Hypothesis) -> State {
-        let is_same = |(known, _): &&(Hypothesis, State)| known.is_same(hypothesis);
-        let known = self.now.iter().find(is_same).or_else(|| self.before.iter().find(is_same));
-        known.map_or(State::Explains(0), |(_, state)| *state)
+        known(&self.now, hypothesis).or_else(|| known(&self.before, hypothesis)).unwrap_or(State::Explains(0))
     }
 
     /// Keeps what is known of a hypothesis.
     pub(in crate::identify) fn set(&mut self, hypothesis: &Hypothesis, state: State) {
-        match self.now.iter_mut().find(|(known, _)| known.is_same(hypothesis)) {
-            Some((_, known)) => *known = state,
-            None => self.now.push((hypothesis.clone(), state)),
-        }
+        keep(&mut self.now, hypothesis, state);
     }
 
     /// Returns the fewest bits that explained every dot before, for a hypothesis with one bit.
     pub(in crate::identify) fn fewest(&self, of: &Hypothesis) -> Option<i32> {
-        self.fewest.iter().find(|(known, _)| known.is_same(of)).map(|(_, bits)| *bits)
+        known(&self.fewest, of)
     }
 
     /// Keeps the fewest bits that explain every dot so far, for a hypothesis with one bit.
-    pub(in crate::identify) fn set_fewest(&mut self, of: Hypothesis, bits: i32) {
-        match self.fewest.iter_mut().find(|(known, _)| known.is_same(&of)) {
-            Some((_, known)) => *known = bits,
-            None => self.fewest.push((of, bits)),
-        }
+    pub(in crate::identify) fn set_fewest(&mut self, of: &Hypothesis, bits: i32) {
+        keep(&mut self.fewest, of, bits);
     }
 
     /// Whether a hypothesis explains every dot so far.

@@ -27,7 +27,7 @@ use crate::{
 const LEAST: i64 = -960;
 const MOST: i64 = 1022;
 
-/// Products of this exponent or a larger one overflow whatever number is added, on a grid of a bit or more below them, too.
+/// Products of this exponent or a larger one overflow, whatever number is added to them.
 const BEYOND: i64 = 1026;
 
 /// The exponents of numbers of f64 that are not zero.
@@ -332,25 +332,18 @@ impl Numbers {
         mut value: Reals,
         abandoned: &mut Abandoned,
     ) -> Reals {
-        let adder = &compiled.adders[node.adder];
-        let (mut is_infinite, mut is_invalid) = (Lanes::ZERO, Lanes::ZERO);
-        // A number far below the unit may be floored to minus one unit.
-        let has_bits = |rule: &GridRule| {
-            rule.fraction_bits >= 1 && rule.exponent_floor.is_none_or(|floor| i64::from(floor) < BEYOND)
-        };
-        let overflows = adder.float.as_ref().is_some_and(|rounder| Beyond::of(adder, rounder) == Beyond::Infinite)
-            && adder.rules.grid.iter().all(has_bits);
-        for term in compiled.terms_of(node) {
-            if let Term::Product(k) = *term
-                && self.has_factors
-                && overflows
-            {
-                is_infinite = self.exponents[k].is_above(Lanes::all(BEYOND - 1));
-                value = (self.a[k] * self.b[k]).select(is_infinite, value);
+        let terms = compiled.terms_of(node);
+        let mut is_infinite = Lanes::ZERO;
+        for term in terms {
+            let Term::Product(k) = *term else { continue };
+            let is_beyond = self.exponents[k].is_above(Lanes::all(BEYOND - 1));
+            if self.has_factors && is_beyond.any() && overflows_beyond(&compiled.adders[node.adder]) {
+                is_infinite = is_beyond;
+                value = (self.a[k] * self.b[k]).select(is_beyond, value);
             }
         }
-        let mut is_of_terms = Lanes::ZERO;
-        for term in compiled.terms_of(node) {
+        let (mut is_of_terms, mut is_invalid) = (Lanes::ZERO, Lanes::ZERO);
+        for term in terms {
             let Term::Node(index) = *term else { continue };
             let term = self.results[repeats.place(index)];
             let is_one = term.is_infinite();
@@ -506,6 +499,15 @@ impl Beyond {
     }
 }
 
+/// Whether a sum with a product of the exponent [`BEYOND`] or more is infinite, whatever the other term is.
+fn overflows_beyond(adder: &Adding) -> bool {
+    // On a grid of no bits, a number far below the unit may be floored to minus one unit.
+    let has_bits =
+        |rule: &GridRule| rule.fraction_bits >= 1 && rule.exponent_floor.is_none_or(|floor| i64::from(floor) < BEYOND);
+    adder.float.as_ref().is_some_and(|rounder| Beyond::of(adder, rounder) == Beyond::Infinite)
+        && adder.rules.grid.iter().all(has_bits)
+}
+
 /// The unit of a node's grid; [`NO_EXPONENT`] if no rule has one, or if every number is a multiple of it. Sets `wide` where
 /// it is not known.
 #[inline(always)]
@@ -585,11 +587,13 @@ fn rounded(
     if !is_native {
         let largest = Reals::all(largest(rounder));
         let is_beyond = largest.is_below(value.abs());
-        let signed = |limit: Reals| Reals::of_bits(limit.bits() | value.bits() & SIGN).select(is_beyond, value);
-        match Beyond::of(adder, rounder) {
-            Beyond::Infinite => value = signed(Reals::all(f64::INFINITY)),
-            Beyond::Largest => value = signed(largest),
-            Beyond::Else => abandoned.special = abandoned.special | is_beyond,
+        if is_beyond.any() {
+            let signed = |limit: Reals| Reals::of_bits(limit.bits() | value.bits() & SIGN).select(is_beyond, value);
+            match Beyond::of(adder, rounder) {
+                Beyond::Infinite => value = signed(Reals::all(f64::INFINITY)),
+                Beyond::Largest => value = signed(largest),
+                Beyond::Else => abandoned.special = abandoned.special | is_beyond,
+            }
         }
     }
     let is_zero = high.is_zero();
