@@ -8,7 +8,7 @@ use std::{
 
 use crate::gemm::{Matrix, Rounded, Scaling, Split, words};
 use mxprobe_api::{Elements, Format, Rounding};
-use npyz::{AutoSerialize, DType, Endianness, NpyHeader, Order, TypeChar, WriterBuilder};
+use npyz::{DType, Endianness, NpyHeader, Order, TypeChar, WriteOptions, WriterBuilder};
 
 use crate::cli::failure::Failure;
 
@@ -302,22 +302,22 @@ pub(crate) struct Written {
 impl Written {
     /// Begins an array of any shape: of values of the narrowest type that holds the format, or of its bits.
     pub(crate) fn new(format: Format, shape: &[u64], as_bits: bool) -> Self {
-        let own = match (as_bits, format.storage_bytes()) {
-            (true, 1) => header::<u8>(shape),
-            (true, 2) => header::<u16>(shape),
-            (true, 4) => header::<u32>(shape),
-            (true, _) => header::<u64>(shape),
+        let (element, widens) = match (as_bits, format.storage_bytes()) {
+            (true, 1) => ("|u1", false),
+            (true, 2) => ("<u2", false),
+            (true, 4) => ("<u4", false),
+            (true, _) => ("<u8", false),
             (false, _) => match format {
-                Format::S32 => header::<i32>(shape),
-                Format::U32 => header::<u32>(shape),
-                Format::F64 => header::<f64>(shape),
-                Format::F32 => header::<f32>(shape),
-                Format::F16 => header::<npyz::half::f16>(shape),
+                Format::S32 => ("<i4", false),
+                Format::U32 => ("<u4", false),
+                Format::F64 => ("<f8", false),
+                Format::F32 => ("<f4", false),
+                Format::F16 => ("<f2", false),
                 // The values of every other format are exact in f32.
-                _ => return Self { bytes: header::<f32>(shape), widens: true },
+                _ => ("<f4", true),
             },
         };
-        Self { bytes: own, widens: false }
+        Self { bytes: header(element, shape), widens }
     }
 
     /// Appends elements.
@@ -332,10 +332,9 @@ impl Written {
     }
 }
 
-/// Returns the bytes before an array's first element.
-fn header<T: AutoSerialize>(shape: &[u64]) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    // Elements are stored as they are, instead of one by one: the writer is dropped without any.
-    drop(npyz::WriteOptions::<T>::new().default_dtype().shape(shape).writer(&mut bytes).begin_nd());
-    bytes
+/// Returns the bytes before an array's first element, whose type is named as NumPy does.
+fn header(element: &str, shape: &[u64]) -> Vec<u8> {
+    let element = DType::new_scalar(element.parse().expect("a type of NumPy's"));
+    let header = WriteOptions::new_header_only().dtype(element).shape(shape).writer(Vec::new());
+    header.write_header_only().expect("memory takes every header")
 }
