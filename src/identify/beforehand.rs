@@ -45,6 +45,11 @@ fn looks_cut(candidates: &[Scored]) -> bool {
     candidates.first().is_some_and(is_rounded_twice)
 }
 
+/// Returns a tree with one adder for all additions on one level.
+fn by_level(tree: &Expression) -> Skeleton {
+    symmetric::tied(tree, Apart::Neither)
+}
+
 impl Search<'_, '_> {
     /// Tries trees with few adders. Returns the outcome if one explains every dot.
     ///
@@ -71,9 +76,17 @@ impl Search<'_, '_> {
         let is_chain = steps::has_steps_alike(shape);
         let is_one = !joined.is_empty() && shape.adders_by_addition().len() == 1;
         let mut chains = if is_chain || is_one { self.told(&symmetric::tied_to_one(shape), false) } else { Vec::new() };
-        let mut found = self.climbed_beforehand(&mut chains, NEARLY_ALL)?;
+        let mut found = None;
+        // Groups show in the dots that a chain leaves unexplained, too.
+        let mut groups = Vec::new();
+        if let (Some(joined), Some(chain)) = (joined.first(), chains.first()) {
+            (found, groups) = self.grouped_beforehand(joined, &chain.clone(), looks_cut(&chains))?;
+        }
+        if found.is_none() {
+            found = self.climbed_beforehand(&mut chains, NEARLY_ALL)?;
+        }
         if let Some(joined) = joined.first().filter(|_| found.is_none()) {
-            found = self.joined_beforehand(joined, looks_cut(&chains))?;
+            found = self.joined_beforehand(joined, &groups, looks_cut(&chains))?;
         }
         if found.is_none() && is_chain {
             found = self.refined_beforehand(chains)?;
@@ -82,26 +95,47 @@ impl Search<'_, '_> {
         self.settle(found, tried)
     }
 
+    /// Tries a tree with the groups of products that exchanges show in the dots that a candidate leaves unexplained. Returns
+    /// the candidate if one explains all dots, and the trees with groups. `is_cut` is that of [`Search::told`].
+    fn grouped_beforehand(
+        &mut self,
+        joined: &Expression,
+        best: &Scored,
+        is_cut: bool,
+    ) -> Result<(Option<Scored>, Vec<Expression>), Error> {
+        if best.explained == self.experiments.dots.len() {
+            return Ok((None, Vec::new()));
+        }
+        let groups = self.groups_in_dots_left(joined, &best.hypothesis, 0)?;
+        let candidates = groups.iter().flat_map(|tree| self.told(&by_level(tree), is_cut)).collect();
+        Ok((self.refined_beforehand(candidates)?, groups))
+    }
+
     /// Tries a tree with an addition around the products that are joined before c meets them, then with the groups that
     /// exchanges of products show in the dots left, and then with the sums of those joined before c. All additions on one
-    /// level share an adder. `is_cut` is that of [`Search::told`].
-    fn joined_beforehand(&mut self, joined: &Expression, is_cut: bool) -> Result<Option<Scored>, Error> {
-        let tied = |tree: &Expression| symmetric::tied(tree, Apart::Neither);
-        let mut candidates = self.told(&tied(joined), is_cut);
+    /// level share an adder. Trees with groups that were `seen` before have been tried. `is_cut` is that of
+    /// [`Search::told`].
+    fn joined_beforehand(
+        &mut self,
+        joined: &Expression,
+        seen: &[Expression],
+        is_cut: bool,
+    ) -> Result<Option<Scored>, Error> {
+        let mut candidates = self.told(&by_level(joined), is_cut);
         let is_cut = looks_cut(&candidates);
         let mut groups = Vec::new();
         if let Some(best) = candidates.first().filter(|best| best.explained < self.experiments.dots.len()) {
             groups = self.groups_in_dots_left(joined, &best.hypothesis, 0)?;
         }
-        for tree in &groups {
-            candidates.extend(self.told(&tied(tree), is_cut));
+        for tree in groups.iter().filter(|tree| !seen.contains(tree)) {
+            candidates.extend(self.told(&by_level(tree), is_cut));
         }
         let found = self.refined_beforehand(candidates)?;
         if found.is_some() {
             return Ok(found);
         }
         let joined: Vec<Expression> = groups.iter().map(|tree| tree.gathered(&|_| true, 0, usize::MAX)).collect();
-        let candidates = joined.iter().flat_map(|tree| self.told(&tied(tree), is_cut)).collect();
+        let candidates = joined.iter().flat_map(|tree| self.told(&by_level(tree), is_cut)).collect();
         self.refined_beforehand(candidates)
     }
 
@@ -179,15 +213,22 @@ impl Search<'_, '_> {
     }
 
     /// Changes values of the candidate that explains the most dots, if these are nearly all, and of the best of those whose
-    /// results are rounded twice. Returns the first that then explains all of them, but for the bits of NaN.
+    /// results are rounded twice, which comes first if it explains hardly fewer. Returns the first that then explains all of
+    /// them, but for the bits of NaN.
     fn refined_beforehand(&mut self, mut candidates: Vec<Scored>) -> Result<Option<Scored>, Error> {
         let all = self.experiments.dots.len();
         candidates.retain(|scored| scored.explained * 100 >= all * NEARLY);
         candidates.sort_by_key(|scored| std::cmp::Reverse(scored.explained));
         let is_cut = looks_cut(&candidates);
         let other = candidates.iter().position(|scored| is_rounded_twice(scored) != is_cut);
-        for at in std::iter::once(0).chain(other) {
-            let Some(candidate) = candidates.get(at).cloned() else { break };
+        let mut order: Vec<Scored> = std::iter::once(0).chain(other).filter_map(|at| candidates.get(at).cloned()).collect();
+        if let [best, other] = &order[..]
+            && is_rounded_twice(other)
+            && (best.explained - other.explained) * 100 <= all
+        {
+            order.reverse();
+        }
+        for candidate in order {
             let stage = self.experiments.at_most(ONE_SHAPE);
             let found = refine(&mut self.experiments, vec![candidate], 1, 0);
             self.experiments.back_to(stage);
