@@ -200,7 +200,8 @@ impl Search<'_, '_> {
             return Ok(None);
         };
         let stage = self.experiments.at_most(ONE_SHAPE);
-        *first = climbed(&mut self.experiments, first.clone(), &Domain::whole((0..all).collect()));
+        let domain = Domain { completing: true, ..Domain::whole((0..all).collect()) };
+        *first = climbed(&mut self.experiments, first.clone(), &domain);
         self.experiments.back_to(stage);
         let first = first.clone();
         Ok(self.is_whole(&first)?.then_some(first))
@@ -221,7 +222,8 @@ impl Search<'_, '_> {
         candidates.sort_by_key(|scored| std::cmp::Reverse(scored.explained));
         let is_cut = looks_cut(&candidates);
         let other = candidates.iter().position(|scored| is_rounded_twice(scored) != is_cut);
-        let mut order: Vec<Scored> = std::iter::once(0).chain(other).filter_map(|at| candidates.get(at).cloned()).collect();
+        let mut order: Vec<Scored> =
+            std::iter::once(0).chain(other).filter_map(|at| candidates.get(at).cloned()).collect();
         if let [best, other] = &order[..]
             && is_rounded_twice(other)
             && (best.explained - other.explained) * 100 <= all
