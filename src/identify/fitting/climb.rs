@@ -17,9 +17,11 @@ use crate::identify::{
     dots::experiments::{Experiments, Limit},
 };
 
-/// Number of unexplained dots on which a change is tried first, and of unexplained and of explained dots on which it is
-/// tried. There are fewer if dots are long: `TRIED_TERMS` limits their terms.
-const TRIED_FIRST: usize = 10;
+/// Number of unexplained dots on which a change is tried first, of those on which it is tried then if no change helps, and
+/// of unexplained and of explained dots on which one is tried that explains any of those. Eight are computed side by side.
+/// There are fewer if dots are long: `TRIED_TERMS` limits their terms.
+const TRIED_FIRST: usize = 8;
+const TRIED_THEN: usize = 16;
 pub(in crate::identify) const TRIED_WRONG: usize = 160;
 pub(in crate::identify) const TRIED_RIGHT: usize = 240;
 const TRIED_TERMS: usize = 4_800;
@@ -88,18 +90,26 @@ pub(in crate::identify) fn climb(
         let list = domain.moves(experiments, &now.hypothesis);
         // Try the likely changes first: one that explains half of what is left and breaks nothing needs no comparison
         // with the others.
-        let (likely, others): (Vec<Move>, Vec<Move>) =
-            list.iter().cloned().partition(|change| change.is_likely(&now.hypothesis));
-        let mut ranked = trial.rank(experiments, &now.hypothesis, &likely);
+        let (likely, others): (Vec<&Move>, Vec<&Move>) =
+            list.iter().partition(|change| change.is_likely(&now.hypothesis));
+        let (mut ranked, mut left) = trial.rank(experiments, &now.hypothesis, &likely);
         let convinces = |(gain, _): &(Gain, Hypothesis)| gain.broken == 0 && 2 * gain.fixed >= trial.wrong.len();
         let mut better = None;
         if ranked.first().is_some_and(convinces) {
             better = best_of(experiments, &now, ranked.iter().map(|(_, hypothesis)| hypothesis), &domain.dots);
         }
         if better.is_none() {
-            ranked.extend(trial.rank(experiments, &now.hypothesis, &others));
+            let (more, also_left) = trial.rank(experiments, &now.hypothesis, &others);
+            ranked.extend(more);
+            left.extend(also_left);
             sort(&mut ranked);
             better = best_of(experiments, &now, ranked.iter().map(|(_, hypothesis)| hypothesis), &domain.dots);
+        }
+        if better.is_none() {
+            let more = trial.rank_left(experiments, &now.hypothesis, &left);
+            better = best_of(experiments, &now, more.iter().map(|(_, hypothesis)| hypothesis), &domain.dots);
+            ranked.extend(more);
+            sort(&mut ranked);
         }
         if let Some(better) = better {
             // If each step explains only a few of many dots, another adder is needed rather than changes to this one.
@@ -165,7 +175,8 @@ fn followed(
     trial: &Trial,
     domain: &Domain,
 ) -> Option<Scored> {
-    let ranked = trial.rank(experiments, first, &domain.moves(experiments, first));
+    let moves = domain.moves(experiments, first);
+    let (ranked, _) = trial.rank(experiments, first, &moves.iter().collect::<Vec<_>>());
     best_of(experiments, now, ranked.iter().map(|(_, hypothesis)| hypothesis), &domain.dots)
 }
 
@@ -405,46 +416,74 @@ impl Trial {
         }
     }
 
-    /// Returns the changes that explain at least one dot of the sample, the best first.
-    fn rank(&self, experiments: &mut Experiments<'_, '_>, now: &Hypothesis, list: &[Move]) -> Vec<(Gain, Hypothesis)> {
-        // Most changes explain nothing, which a few dots show for most of them.
-        let some = spread(&self.wrong, TRIED_FIRST);
-        let found = self.ranked(experiments, now, list, &some);
-        if !found.is_empty() || some.len() == self.wrong.len() {
-            return found;
-        }
-        self.ranked(experiments, now, list, &self.wrong)
-    }
-
-    /// Returns the changes that explain at least one of the dots `some`, the best first.
-    fn ranked(
+    /// Returns the changes that explain at least one dot of the sample, the best first, and the others that may.
+    fn rank<'m>(
         &self,
         experiments: &mut Experiments<'_, '_>,
         now: &Hypothesis,
-        list: &[Move],
-        some: &[usize],
+        list: &[&'m Move],
+    ) -> (Vec<(Gain, Hypothesis)>, Vec<&'m Move>) {
+        // Most changes explain nothing, which a few dots show for most of them.
+        let some = spread(&self.wrong, TRIED_FIRST);
+        let (found, left) = self.ranked(experiments, now, list, &some);
+        if some.len() == self.wrong.len() {
+            return (found, Vec::new());
+        }
+        if found.is_empty() {
+            return (self.ranked(experiments, now, list, &self.wrong).0, Vec::new());
+        }
+        (found, left)
+    }
+
+    /// Returns those of the changes left by [`Trial::rank`] that explain at least one of some further dots, the best first.
+    fn rank_left(
+        &self,
+        experiments: &mut Experiments<'_, '_>,
+        now: &Hypothesis,
+        left: &[&Move],
     ) -> Vec<(Gain, Hypothesis)> {
+        let some = spread(&without(&self.wrong, &spread(&self.wrong, TRIED_FIRST)), TRIED_THEN);
+        self.ranked(experiments, now, left, &some).0
+    }
+
+    /// Returns the changes that explain at least one of the dots `some`, the best first, and those that explain none.
+    fn ranked<'m>(
+        &self,
+        experiments: &mut Experiments<'_, '_>,
+        now: &Hypothesis,
+        list: &[&'m Move],
+        some: &[usize],
+    ) -> (Vec<(Gain, Hypothesis)>, Vec<&'m Move>) {
         // Another flush rule does not change a dot without a subnormal.
-        let changes: Vec<&Move> = list
-            .iter()
-            .filter(|change| match change {
-                Move::Flush(flush) => !experiments.read_otherwise(now.flush, *flush, some).is_empty(),
-                _ => true,
-            })
-            .collect();
+        let (changes, mut left): (Vec<&Move>, Vec<&Move>) = list.iter().partition(|change| match change {
+            Move::Flush(flush) => !experiments.read_otherwise(now.flush, *flush, some).is_empty(),
+            _ => true,
+        });
         let (wrong, right) = (&self.wrong[..], &self.right[..]);
-        let found = experiments.each(Limit::Stage, RANKED_AT_ONCE, &changes, |spent, answered, change| {
+        let tried = experiments.each(Limit::Stage, RANKED_AT_ONCE, &changes, |spent, answered, change| {
             let hypothesis = change.apply(now)?;
-            let mut fixed = explained_of(spent, answered, &hypothesis, some, some.len()).filter(|fixed| *fixed > 0)?;
+            let mut fixed = explained_of(spent, answered, &hypothesis, some, some.len())?;
+            if fixed == 0 {
+                return Some(None);
+            }
             if some.len() < wrong.len() {
                 fixed = explained_of(spent, answered, &hypothesis, wrong, wrong.len()).unwrap_or(0);
             }
-            let kept = explained_of(spent, answered, &hypothesis, right, right.len()).unwrap_or(0);
-            Some((Gain { fixed, broken: right.len() - kept }, hypothesis))
+            // Beyond as many as it explains, how many it breaks only matters if another change may complete it.
+            let most = if HALFWAY * fixed >= wrong.len() { right.len() } else { fixed };
+            let kept = explained_of(spent, answered, &hypothesis, right, most).unwrap_or(0);
+            Some(Some((Gain { fixed, broken: right.len() - kept }, hypothesis)))
         });
-        let mut found: Vec<(Gain, Hypothesis)> = found.into_iter().flatten().collect();
+        let mut found = Vec::new();
+        for (change, tried) in changes.into_iter().zip(tried) {
+            match tried {
+                Some(Some(gain)) => found.push(gain),
+                Some(None) => left.push(change),
+                None => {}
+            }
+        }
         sort(&mut found);
-        found
+        (found, left)
     }
 }
 
