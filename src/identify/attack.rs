@@ -249,8 +249,13 @@ impl Search<'_, '_> {
     }
 
     /// Returns the indices of the dots on which the candidate does not give the unit's answer.
-    pub(super) fn compare(&self, hypothesis: &Hypothesis, dots: &[Dot], answers: &[u64]) -> Result<Vec<usize>, Error> {
-        let modelled = scored::modelled(self.subject().id(), hypothesis, dots)?;
+    pub(super) fn compare(
+        &mut self,
+        hypothesis: &Hypothesis,
+        dots: &[Dot],
+        answers: &[u64],
+    ) -> Result<Vec<usize>, Error> {
+        let modelled = scored::modelled_by_all(&mut self.experiments, hypothesis, dots)?;
         Ok((0..dots.len()).filter(|at| modelled[*at] != answers[*at]).collect())
     }
 

@@ -175,6 +175,17 @@ pub(in crate::identify) fn modelled(
     Ok(found)
 }
 
+/// As [`modelled`], on every core.
+pub(in crate::identify) fn modelled_by_all(
+    experiments: &mut Experiments<'_, '_>,
+    hypothesis: &Hypothesis,
+    dots: &[Dot],
+) -> Result<Vec<u64>, Error> {
+    let pieces: Vec<&[Dot]> = dots.chunks(AT_ONCE).collect();
+    let found = experiments.each(Limit::None, 1, &pieces, |_, answered, dots| modelled(answered.id, hypothesis, dots));
+    Ok(found.into_iter().collect::<Result<Vec<_>, _>>()?.concat())
+}
+
 /// Returns `count` entries spread evenly over a list, or all of a shorter one.
 pub(in crate::identify) fn spread(list: &[usize], count: usize) -> Vec<usize> {
     if list.len() <= count {

@@ -96,7 +96,7 @@ pub(in crate::identify) fn splitting(
     shared.extend(draw(subject.id(), seed_of(seed, 4), pool / 3));
     shared.extend(Sparse::new(subject.id(), seed_of(seed, 5)).take(pool / 3));
     let id = subject.id();
-    let shared = Pool::new(id, shared, hypothesis);
+    let shared = Pool::new(experiments, shared, hypothesis);
     // Dots about each adder and each floor, and arbitrary others, drawn when the first rival needs them.
     let mut about: BTreeMap<Place<'_>, Pool> = BTreeMap::new();
     let mut sparse: Option<Pool> = None;
@@ -139,22 +139,24 @@ pub(in crate::identify) fn splitting(
             if split.is_empty() {
                 let mut drawn = |times: usize| {
                     let read = Operands::read_otherwise(id, rival.hypothesis.flush, hypothesis.flush);
-                    Pool::new(id, aim.at(subject, rival, read).dots(subject, &mut random, times * aimed), hypothesis)
+                    let dots = aim.at(subject, rival, read).dots(subject, &mut random, times * aimed);
+                    Pool::new(experiments, dots, hypothesis)
                 };
                 let of_one = rival.product.is_some() || rival.hypothesis.flush != hypothesis.flush;
                 let of_several = (rival.adder, rival.floor, &rival.depths[..]);
                 split = if of_one {
-                    drawn(1).split(id, &rival.hypothesis)
+                    drawn(1).split_by_all(experiments, &rival.hypothesis)
                 } else {
-                    about.entry(of_several).or_insert_with(|| drawn(OF_AN_ADDER)).split(id, &rival.hypothesis)
+                    let pool = &*about.entry(of_several).or_insert_with(|| drawn(OF_AN_ADDER));
+                    pool.split_by_all(experiments, &rival.hypothesis)
                 };
             }
             if split.is_empty() {
                 let others = sparse.get_or_insert_with(|| {
                     let dots = Sparse::new(subject.id(), random.bits()).take(MORE * aimed).collect();
-                    Pool::new(id, dots, hypothesis)
+                    Pool::new(experiments, dots, hypothesis)
                 });
-                split = others.split(id, &rival.hypothesis);
+                split = others.split_by_all(experiments, &rival.hypothesis);
             }
             if split.is_empty() {
                 break;
