@@ -48,6 +48,8 @@ enum Values {
     Spread,
     /// Products and other terms at the ends of the range; many products are zero, beside which the others are subnormal.
     Ends,
+    /// Factors at the ends of the range, so that products lie far beyond it, or near one.
+    Beyond,
 }
 
 /// A number at one of the ends of a format's range, or one whose square is.
@@ -80,6 +82,7 @@ fn drawn(format: Format, (values, is_factor): (Values, bool), random: &mut Rando
             Values::Spread => (one - exponent) | fraction,
             Values::Ends if is_factor && random.below(3) == 0 => 0,
             Values::Ends => at_an_end(format, is_factor, random),
+            Values::Beyond => at_an_end(format, false, random),
         };
         if !matches!(format.decode(bits), Decoded::Nan { .. } | Decoded::Infinity { .. }) {
             return bits;
@@ -97,7 +100,7 @@ fn any(adder: &Adder, format: Format, random: &mut Random) -> Adder {
         terms: classes[random.below(3)],
         exponent: [Exponent::Operands, Exponent::Leading][random.below(2)],
         fraction_bits: [random.between(0, 12), random.between(12, 60), random.between(60, 200)][random.below(3)],
-        exponent_floor: [None, Some(random.between(-160, 4))][random.below(2)],
+        exponent_floor: [None, None, Some(random.between(-160, 4)), Some(random.between(-1100, -950))][random.below(4)],
     };
     let fewer = u32::from(format == Format::F32) * [0, 0, 1, 9][random.below(4)];
     Adder {
@@ -140,7 +143,7 @@ fn sums_of_two_terms_are_those_of_the_exact_evaluator() {
                 }
             }
             let dots = (0..DOTS).map(|dot| {
-                let values = [Values::Any, Values::Near, Values::Spread, Values::Ends][dot % 4];
+                let values = [Values::Any, Values::Near, Values::Spread, Values::Ends, Values::Beyond][dot % 5];
                 let mut operands =
                     |format: Format| (0..k).map(|_| drawn(format, (values, true), &mut random)).collect();
                 let (a, b): (Vec<u64>, Vec<u64>) = (operands(id.a), operands(id.b));
@@ -210,6 +213,40 @@ fn a_number_that_is_floored_to_minus_one_unit_cancels_a_product_beyond_the_range
             sample.push(Dot { a: &a, b: &b, c, scales: None });
             evaluator.visit(&sample, 0..1, |_, d| {
                 assert_eq!(d, expected, "{path:?}: {fraction_bits}, {overflow:?}: {d:#x}");
+                true
+            });
+        }
+    }
+}
+
+#[test]
+fn a_product_far_below_one_is_cut_to_the_number_next_below_a_power_of_two() {
+    let (model, id) = (model(), "dot.m1n1k1.f64.f64.f64.f64".parse::<OperationId>().unwrap());
+    let plan = Arc::new(plan_of("product(all)", &["product"], 1).unwrap());
+    let flush = model.units[0].flush;
+    // (1 + 2^-52) · (1 − 2^-52) = 1 − 2^-104, times 2^-1000, and times 2^-1022, below which numbers lie no closer.
+    let factors = |exponent: i32| {
+        let last = 2f64.powi(-52);
+        [(1.0 + last) * 2f64.powi(exponent / 2), (1.0 - last) * 2f64.powi(exponent / 2)].map(f64::to_bits)
+    };
+    let next = |exponent: i32| 2f64.powi(exponent).to_bits() - 1;
+    for (rounding, exponent, expected) in [
+        (Rounding::TowardZero, -1000, next(-1000)),
+        (Rounding::TowardZero, -1022, next(-1022)),
+        (Rounding::ToOdd, -1000, next(-1000)),
+        (Rounding::NearestEven, -1022, next(-1022) + 1),
+    ] {
+        let (format, fraction_bits) = (id.d, id.d.fraction_bits());
+        let (overflow, subnormals) = (Overflow::Saturate, Subnormals::Keep);
+        let output = Output::Float { format, fraction_bits, rounding, overflow, subnormals };
+        let adders = [Adder { output, ..model.adders[0].clone() }];
+        let evaluator = Evaluator::of_plan(&adders, flush, &plan, &id, Path::Scalar).unwrap();
+        let [a, b] = factors(exponent);
+        for path in Path::available() {
+            let mut sample = Sample::with_path(&id, flush, path);
+            sample.push(Dot { a: &[a], b: &[b], c: 0, scales: None });
+            evaluator.visit(&sample, 0..1, |_, d| {
+                assert_eq!(d, expected, "{path:?}: {rounding:?}, {exponent}: {d:#x}");
                 true
             });
         }

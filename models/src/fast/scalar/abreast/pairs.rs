@@ -33,6 +33,14 @@ const BEYOND: i64 = 1026;
 /// The exponents of numbers of f64 that are not zero.
 const NUMBERS: (i64, i64) = (-1074, 1022);
 
+/// The scale of terms that are not scaled, and the exponent of the number that all are multiples of.
+const AS_THEY_ARE: (Lanes, i64) = (Lanes::ZERO, NUMBERS.0);
+
+/// The exponent of a number that products of factors from one to two are multiples of, and of units that such products are
+/// floored to at the most.
+const NEAR_ONE: i64 = -104;
+const HIGH: i64 = 900;
+
 /// The fraction bits of f64, and the most of a narrower format.
 const FRACTION_BITS: u32 = 52;
 const NARROW: u32 = 48;
@@ -248,6 +256,12 @@ impl Numbers {
             let mut own = Abandoned { special: Lanes::ZERO, wide: Lanes::ZERO };
             let (sum, zeros) = self.sum((compiled, repeats), node, &mut own.wide);
             let mut value = rounded(adder, rounder, sum, zeros, &mut own);
+            if let ([Term::Product(k)], true) = (compiled.terms_of(node), self.has_factors && !is_native(adder)) {
+                let is_far = self.is_far(*k);
+                if is_far.any() {
+                    value = self.far_product(adder, rounder, *k, (is_far, &mut own)).select(is_far, value);
+                }
+            }
             if !are_finite || self.has_factors && !is_native(adder) {
                 value = self.infinite((compiled, repeats), node, value, &mut own);
             }
@@ -287,13 +301,11 @@ impl Numbers {
                 if is_native(adder) {
                     return ((first.high, Reals::ZERO), Zeros::of(first.high));
                 }
-                let underflows = first.is_zero() & first.exponent.is_above(Lanes::all(NO_EXPONENT));
-                *wide = *wide | is_extreme(first.high) | underflows;
             }
             let (high, low) = if adder.rules.grid.is_empty() {
                 (first.high, first.low)
             } else {
-                first.cut(unit(adder, &parts, wide), adder.rules.below)
+                first.cut(unit(adder, &parts, AS_THEY_ARE, wide), adder.rules.below)
             };
             return (high.plus(low), zeros(&parts));
         };
@@ -309,7 +321,7 @@ impl Numbers {
             let [product, other] = if adder.rules.grid.is_empty() {
                 [product, other].map(|part| (part.high, part.low))
             } else {
-                let unit = unit(adder, &parts, wide);
+                let unit = unit(adder, &parts, AS_THEY_ARE, wide);
                 [product, other].map(|part| part.cut(unit, adder.rules.below))
             };
             return (sum_of_three(product, other.0), zeros(&parts));
@@ -318,9 +330,57 @@ impl Numbers {
             return (first.high.plus(second.high), zeros(&parts));
         }
         // Only a product alone may have a second part.
-        let unit = unit(adder, &parts, wide);
+        let unit = unit(adder, &parts, AS_THEY_ARE, wide);
         let [first, second] = parts.map(|part| part.cut(unit, adder.rules.below).0);
         (first.plus(second), zeros(&parts))
+    }
+
+    /// Where a product or its second part may lie beyond the range.
+    #[inline(always)]
+    fn is_far(&self, k: usize) -> Lanes {
+        let product = self.a[k] * self.b[k];
+        let underflows = product.is_zero() & self.exponents[k].is_above(Lanes::all(NO_EXPONENT));
+        is_extreme(product) | underflows
+    }
+
+    /// Products alone as their adder rounds them, at any exponent. They are computed near one and scaled once they are
+    /// rounded. Only those that are `far` count; they are abandoned again if they cannot be computed this way either.
+    #[inline(always)]
+    fn far_product(
+        &self,
+        adder: &Adding,
+        rounder: &Rounder,
+        k: usize,
+        (far, abandoned): (Lanes, &mut Abandoned),
+    ) -> Reals {
+        let mut own = Abandoned { special: Lanes::ZERO, wide: Lanes::ZERO };
+        let [a, b] = [self.a[k], self.b[k]].map(|factor| Reals::all(1.0).select(!far, factor));
+        let [of_a, of_b] = [a, b].map(Reals::leading);
+        let (a, b) = (a.scaled(-of_a), b.scaled(-of_b));
+        let scale = of_a + of_b;
+        let high = a * b;
+        let low = a.times_and(b, -high);
+        let mut part = Part { class: Class::Products, high, low, exponent: self.exponents[k] - scale };
+        if !adder.rules.grid.is_empty() {
+            let unit = unit(adder, &[part], (scale, NEAR_ONE), &mut own.wide);
+            let (high, low) = part.cut(unit, adder.rules.below);
+            (part.high, part.low) = high.plus(low);
+            own.wide = own.wide | part.high.exponent().is_above(Lanes::all(HIGH));
+        }
+        let bits = Lanes::all(i64::from(rounder.encoding.fraction_bits));
+        let least = Lanes::all(i64::from(rounder.min_exponent));
+        // The exponent of the last bit kept. If it is beyond the range, the number is far below half of that bit.
+        let last = part.leading().max(least - scale) - bits;
+        let near = last.min(Lanes::all(MOST));
+        let whole = whole(part.high * Reals::power_of_two(-near), part.low, rounder.rounding);
+        let whole = Reals::of_bits(whole.bits() | part.high.bits() & SIGN);
+        let value = whole.scaled(last + scale);
+        let value = bounded(adder, rounder, value, &mut own);
+        let zeros = Zeros { negative: Lanes::ZERO, positive: Lanes::ZERO };
+        let value = signed(adder, rounder, value, (part.is_zero(), zeros));
+        abandoned.special = abandoned.special & !far | own.special & far;
+        abandoned.wide = abandoned.wide & !far | own.wide & far;
+        value
     }
 
     /// The value of a node, infinite where one of its terms is or where a product overflows whatever is added to it.
@@ -508,22 +568,21 @@ fn overflows_beyond(adder: &Adding) -> bool {
         && adder.rules.grid.iter().all(has_bits)
 }
 
-/// The unit of a node's grid; [`NO_EXPONENT`] if no rule has one, or if every number is a multiple of it. Sets `wide` where
-/// it is not known.
+/// The unit of a node's grid for terms divided by two to the power of `scale`; [`NO_EXPONENT`] if no rule has one, or if
+/// every term is a multiple of it because it is of two to the power of `least`. Sets `wide` where it is not known.
 #[inline(always)]
-fn unit(adder: &Adding, parts: &[Part], wide: &mut Lanes) -> Lanes {
+fn unit(adder: &Adding, parts: &[Part], (scale, least): (Lanes, i64), wide: &mut Lanes) -> Lanes {
     let none = Lanes::all(NO_EXPONENT);
-    let (least, most) = (Lanes::all(NUMBERS.0), Lanes::all(NUMBERS.1));
+    let (least, most) = (Lanes::all(least), Lanes::all(NUMBERS.1));
     let mut unit = none;
     for rule in &adder.rules.grid {
-        let mut exponent = Lanes::all(rule.exponent_floor.map_or(NO_EXPONENT, i64::from));
+        let mut exponent = rule.exponent_floor.map_or(none, |floor| Lanes::all(i64::from(floor)) - scale);
         for part in parts.iter().filter(|part| rule.terms == Class::All || rule.terms == part.class) {
             exponent = exponent.max(if rule.exponent == Exponent::Operands { part.exponent } else { part.leading() });
         }
         let of_rule = exponent - Lanes::all(i64::from(rule.fraction_bits));
         unit = unit.max(of_rule.select(exponent.is_above(none), none));
     }
-    // Every number is a multiple of the least one.
     let counts = unit.is_above(least);
     let is_known = !unit.is_above(most);
     *wide = *wide | counts & !is_known;
@@ -585,25 +644,66 @@ fn rounded(
         whole * Reals::power_of_two(last)
     };
     if !is_native {
-        let largest = Reals::all(largest(rounder));
-        let is_beyond = largest.is_below(value.abs());
-        if is_beyond.any() {
-            let signed = |limit: Reals| Reals::of_bits(limit.bits() | value.bits() & SIGN).select(is_beyond, value);
-            match Beyond::of(adder, rounder) {
-                Beyond::Infinite => value = signed(Reals::all(f64::INFINITY)),
-                Beyond::Largest => value = signed(largest),
-                Beyond::Else => abandoned.special = abandoned.special | is_beyond,
-            }
+        value = bounded(adder, rounder, value, abandoned);
+    }
+    signed(adder, rounder, value, (high.is_zero(), zeros))
+}
+
+/// A rounded sum, or what becomes of it beyond the largest number.
+#[inline(always)]
+fn bounded(adder: &Adding, rounder: &Rounder, value: Reals, abandoned: &mut Abandoned) -> Reals {
+    let largest = Reals::all(largest(rounder));
+    let is_beyond = largest.is_below(value.abs());
+    if !is_beyond.any() {
+        return value;
+    }
+    let signed = |limit: Reals| Reals::of_bits(limit.bits() | value.bits() & SIGN).select(is_beyond, value);
+    match Beyond::of(adder, rounder) {
+        Beyond::Infinite => signed(Reals::all(f64::INFINITY)),
+        Beyond::Largest => signed(largest),
+        Beyond::Else => {
+            abandoned.special = abandoned.special | is_beyond;
+            value
         }
     }
-    let is_zero = high.is_zero();
+}
+
+/// A rounded sum with the sign that its adder gives it where it was zero before rounding, and where it is zero after.
+#[inline(always)]
+fn signed(adder: &Adding, rounder: &Rounder, value: Reals, (is_zero, zeros): (Lanes, Zeros)) -> Reals {
     let down = Lanes::all(if rounder.rounding == Rounding::Down { -1 } else { 0 });
     let of_zero = (zeros.negative | down & !zeros.positive) & SIGN;
-    value = Reals::of_bits(of_zero.select(is_zero, value.bits()));
-    if adder.rules.zero == ZeroSign::Positive {
-        value = Reals::ZERO.select(value.is_zero(), value);
-    }
-    value
+    let value = Reals::of_bits(of_zero.select(is_zero, value.bits()));
+    if adder.rules.zero == ZeroSign::Positive { Reals::ZERO.select(value.is_zero(), value) } else { value }
+}
+
+/// A number and a smaller part, of which one bit may be as high as half of its last one, rounded to a whole number.
+#[inline(always)]
+fn whole(number: Reals, rest: Reals, rounding: Rounding) -> Reals {
+    let one = |mask: Lanes| Reals::all(1.0).select(mask, Reals::ZERO);
+    let is_rest = !rest.is_zero();
+    let floor = number.floor();
+    let is_whole = floor.is(number);
+    let floor = floor - one(is_whole & is_rest & rest.is_negative());
+    let is_between = !is_whole | is_rest;
+    let up = match rounding {
+        Rounding::Down => Lanes::ZERO,
+        Rounding::Up => is_between,
+        Rounding::TowardZero => is_between & number.is_negative(),
+        Rounding::NearestEven | Rounding::ToOdd => {
+            let half = floor * Reals::all(0.5);
+            let is_odd = !half.floor().is(half);
+            if rounding == Rounding::ToOdd {
+                is_between & !is_odd
+            } else {
+                let (above, tie) = (number - floor, Reals::all(0.5));
+                let is_tie = above.is(tie);
+                let beyond = is_rest & !rest.is_negative() | !is_rest & is_odd;
+                tie.is_below(above) | is_tie & beyond
+            }
+        }
+    };
+    floor + one(up)
 }
 
 /// The largest number of the adder's format.

@@ -72,6 +72,13 @@ impl Reals {
         Self::of_bits((exponent + Lanes::all(Self::BIAS)) << Lanes::all(FRACTION_BITS))
     }
 
+    /// The product with two to the power of numbers from −2040 to 2040, rounded once.
+    #[inline(always)]
+    pub(super) fn scaled(self, exponent: Lanes) -> Self {
+        let half = exponent >> Lanes::all(1);
+        self * Self::power_of_two(half) * Self::power_of_two(exponent - half)
+    }
+
     /// The exponents of normal numbers; of a zero, one below all of them.
     #[inline(always)]
     pub(super) fn exponent(self) -> Lanes {
