@@ -32,6 +32,9 @@ use super::{
 /// Per cent of the dots that a chain must explain for its values to be changed before other trees are tried.
 const NEARLY_ALL: usize = 99;
 
+/// Of a thousand dots, how many it must explain for a change of one of its values to be completed by a second one.
+const ALMOST_ALL: usize = 995;
+
 /// The format whose bits are the upper half of those of f32.
 const UPPER_HALF: Format = Format::BF16;
 
@@ -192,15 +195,16 @@ impl Search<'_, '_> {
         (explained * 100 >= all * NEARLY_AT_FIRST).then_some(Scored { hypothesis, explained })
     }
 
-    /// Changes single values of the first candidate if it explains so many per cent of the dots. Returns it if it then
-    /// explains all of them, but for the bits of NaN.
+    /// Changes single values of the first candidate if it explains so many per cent of the dots, or two together if it
+    /// explains almost all. Returns it if it then explains all of them, but for the bits of NaN.
     fn climbed_beforehand(&mut self, candidates: &mut [Scored], per_cent: usize) -> Result<Option<Scored>, Error> {
         let all = self.experiments.dots.len();
         let Some(first) = candidates.first_mut().filter(|first| first.explained * 100 >= all * per_cent) else {
             return Ok(None);
         };
         let stage = self.experiments.at_most(ONE_SHAPE);
-        let domain = Domain { completing: true, ..Domain::whole((0..all).collect()) };
+        let completing = first.explained * 1_000 >= all * ALMOST_ALL;
+        let domain = Domain { completing, ..Domain::whole((0..all).collect()) };
         *first = climbed(&mut self.experiments, first.clone(), &domain);
         self.experiments.back_to(stage);
         let first = first.clone();
