@@ -297,10 +297,8 @@ impl Numbers {
         let first = self.part((compiled, repeats), terms[0]);
         let Some(second) = terms.get(1).map(|term| self.part((compiled, repeats), *term)) else {
             let parts = [first];
-            if self.has_factors && first.class == Class::Products {
-                if is_native(adder) {
-                    return ((first.high, Reals::ZERO), Zeros::of(first.high));
-                }
+            if self.has_factors && first.class == Class::Products && is_native(adder) {
+                return ((first.high, Reals::ZERO), Zeros::of(first.high));
             }
             let (high, low) = if adder.rules.grid.is_empty() {
                 (first.high, first.low)
