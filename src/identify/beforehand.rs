@@ -106,9 +106,6 @@ impl Search<'_, '_> {
         best: &Scored,
         is_cut: bool,
     ) -> Result<(Option<Scored>, Vec<Expression>), Error> {
-        if best.explained == self.experiments.dots.len() {
-            return Ok((None, Vec::new()));
-        }
         let groups = self.groups_in_dots_left(joined, &best.hypothesis, 0)?;
         let candidates = groups.iter().flat_map(|tree| self.told(&by_level(tree), is_cut)).collect();
         Ok((self.refined_beforehand(candidates)?, groups))
@@ -127,7 +124,7 @@ impl Search<'_, '_> {
         let mut candidates = self.told(&by_level(joined), is_cut);
         let is_cut = looks_cut(&candidates);
         let mut groups = Vec::new();
-        if let Some(best) = candidates.first().filter(|best| best.explained < self.experiments.dots.len()) {
+        if let Some(best) = candidates.first() {
             groups = self.groups_in_dots_left(joined, &best.hypothesis, 0)?;
         }
         for tree in groups.iter().filter(|tree| !seen.contains(tree)) {

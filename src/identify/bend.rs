@@ -247,6 +247,9 @@ impl Search<'_, '_> {
         fresh: usize,
     ) -> Result<Vec<Expression>, Error> {
         let wrong = scored::unexplained(&mut self.experiments, best);
+        if wrong.is_empty() {
+            return Ok(Vec::new());
+        }
         let some: Vec<&Dot> = spread(&wrong, EXCHANGED).into_iter().map(|at| &self.experiments.dots[at]).collect();
         let found = exchanged::regrouped(self.subject(), tree, &some, fresh)?;
         (self.progress)(&format!(

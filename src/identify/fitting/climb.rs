@@ -462,24 +462,20 @@ impl Trial {
         let (wrong, right) = (&self.wrong[..], &self.right[..]);
         let tried = experiments.each(Limit::Stage, RANKED_AT_ONCE, &changes, |spent, answered, change| {
             let hypothesis = change.apply(now)?;
-            let mut fixed = explained_of(spent, answered, &hypothesis, some, some.len())?;
-            if fixed == 0 {
-                return Some(None);
-            }
+            let mut fixed = explained_of(spent, answered, &hypothesis, some, some.len()).filter(|fixed| *fixed > 0)?;
             if some.len() < wrong.len() {
                 fixed = explained_of(spent, answered, &hypothesis, wrong, wrong.len()).unwrap_or(0);
             }
             // Beyond as many as it explains, how many it breaks only matters if another change may complete it.
             let most = if HALFWAY * fixed >= wrong.len() { right.len() } else { fixed };
             let kept = explained_of(spent, answered, &hypothesis, right, most).unwrap_or(0);
-            Some(Some((Gain { fixed, broken: right.len() - kept }, hypothesis)))
+            Some((Gain { fixed, broken: right.len() - kept }, hypothesis))
         });
         let mut found = Vec::new();
         for (change, tried) in changes.into_iter().zip(tried) {
             match tried {
-                Some(Some(gain)) => found.push(gain),
-                Some(None) => left.push(change),
-                None => {}
+                Some(gain) => found.push(gain),
+                None => left.push(change),
             }
         }
         sort(&mut found);

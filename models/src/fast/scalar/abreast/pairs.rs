@@ -58,9 +58,23 @@ impl Part {
     const ZERO: Self =
         Self { class: Class::Values, high: Reals::ZERO, low: Reals::ZERO, exponent: Lanes::all(NO_EXPONENT) };
 
+    /// A product in two parts.
+    #[inline(always)]
+    fn of_factors(a: Reals, b: Reals, exponent: Lanes) -> Self {
+        let high = a * b;
+        Self { class: Class::Products, high, low: a.times_and(b, -high), exponent }
+    }
+
     #[inline(always)]
     fn is_zero(&self) -> Lanes {
         self.high.is_zero()
+    }
+
+    /// Where a product or its second part may lie beyond the range.
+    #[inline(always)]
+    fn is_far(&self) -> Lanes {
+        let underflows = self.is_zero() & self.exponent.is_above(Lanes::all(NO_EXPONENT));
+        is_extreme(self.high) | underflows
     }
 
     /// The exponent of the leading bit; [`NO_EXPONENT`] for a zero.
@@ -257,7 +271,7 @@ impl Numbers {
             let (sum, zeros) = self.sum((compiled, repeats), node, &mut own.wide);
             let mut value = rounded(adder, rounder, sum, zeros, &mut own);
             if let ([Term::Product(k)], true) = (compiled.terms_of(node), self.has_factors && !is_native(adder)) {
-                let is_far = self.is_far(*k);
+                let is_far = self.product(*k).is_far();
                 if is_far.any() {
                     value = self.far_product(adder, rounder, *k, (is_far, &mut own)).select(is_far, value);
                 }
@@ -314,8 +328,7 @@ impl Numbers {
                 let sum = self.a[*k].times_and(self.b[*k], other.high);
                 return ((sum, Reals::ZERO), Zeros::of(sum));
             }
-            let underflows = product.is_zero() & product.exponent.is_above(Lanes::all(NO_EXPONENT));
-            *wide = *wide | is_extreme(product.high) | underflows;
+            *wide = *wide | product.is_far();
             let [product, other] = if adder.rules.grid.is_empty() {
                 [product, other].map(|part| (part.high, part.low))
             } else {
@@ -333,14 +346,6 @@ impl Numbers {
         (first.plus(second), zeros(&parts))
     }
 
-    /// Where a product or its second part may lie beyond the range.
-    #[inline(always)]
-    fn is_far(&self, k: usize) -> Lanes {
-        let product = self.a[k] * self.b[k];
-        let underflows = product.is_zero() & self.exponents[k].is_above(Lanes::all(NO_EXPONENT));
-        is_extreme(product) | underflows
-    }
-
     /// Products alone as their adder rounds them, at any exponent. They are computed near one and scaled once they are
     /// rounded. Only those that are `far` count; they are abandoned again if they cannot be computed this way either.
     #[inline(always)]
@@ -356,9 +361,7 @@ impl Numbers {
         let [of_a, of_b] = [a, b].map(Reals::leading);
         let (a, b) = (a.scaled(-of_a), b.scaled(-of_b));
         let scale = of_a + of_b;
-        let high = a * b;
-        let low = a.times_and(b, -high);
-        let mut part = Part { class: Class::Products, high, low, exponent: self.exponents[k] - scale };
+        let mut part = Part::of_factors(a, b, self.exponents[k] - scale);
         if !adder.rules.grid.is_empty() {
             let unit = unit(adder, &[part], (scale, NEAR_ONE), &mut own.wide);
             let (high, low) = part.cut(unit, adder.rules.below);
@@ -415,20 +418,21 @@ impl Numbers {
         value
     }
 
+    /// A product as a node takes it.
+    #[inline(always)]
+    fn product(&self, k: usize) -> Part {
+        let exponent = self.exponents[k];
+        if self.has_factors {
+            return Part::of_factors(self.a[k], self.b[k], exponent);
+        }
+        Part { class: Class::Products, high: self.a[k], low: Reals::ZERO, exponent }
+    }
+
     /// A term as the node takes it.
     #[inline(always)]
     fn part(&self, (compiled, repeats): (&Compiled, &Repeats), term: Term) -> Part {
         match term {
-            Term::Product(k) => {
-                let exponent = self.exponents[k];
-                if self.has_factors {
-                    let (a, b) = (self.a[k], self.b[k]);
-                    let high = a * b;
-                    let low = a.times_and(b, -high);
-                    return Part { class: Class::Products, high, low, exponent };
-                }
-                Part { class: Class::Products, high: self.a[k], low: Reals::ZERO, exponent }
-            }
+            Term::Product(k) => self.product(k),
             Term::C => Part { class: Class::Values, high: self.c, low: Reals::ZERO, exponent: self.of_c },
             Term::Node(index) => {
                 let high = self.results[repeats.place(index)];
@@ -566,8 +570,8 @@ fn overflows_beyond(adder: &Adding) -> bool {
         && adder.rules.grid.iter().all(has_bits)
 }
 
-/// The unit of a node's grid for terms divided by two to the power of `scale`; [`NO_EXPONENT`] if no rule has one, or if
-/// every term is a multiple of it because it is of two to the power of `least`. Sets `wide` where it is not known.
+/// The unit of a node's grid for terms divided by two to the power of `scale`; [`NO_EXPONENT`] if no rule has one, or if it
+/// is not above two to the power of `least`, of which every term is a multiple. Sets `wide` where it is not known.
 #[inline(always)]
 fn unit(adder: &Adding, parts: &[Part], (scale, least): (Lanes, i64), wide: &mut Lanes) -> Lanes {
     let none = Lanes::all(NO_EXPONENT);

@@ -72,7 +72,7 @@ impl Reals {
         Self::of_bits((exponent + Lanes::all(Self::BIAS)) << Lanes::all(FRACTION_BITS))
     }
 
-    /// The product with two to the power of numbers from −2040 to 2040, rounded once.
+    /// The product with two to the power of numbers from −2040 to 2040, which must be exact or infinite.
     #[inline(always)]
     pub(super) fn scaled(self, exponent: Lanes) -> Self {
         let half = exponent >> Lanes::all(1);
