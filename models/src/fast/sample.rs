@@ -9,7 +9,7 @@ use super::{
     path::fastest,
     products::{OfDot, POSITIVE_ZERO, Products},
     scalar::{DOTS, Known, Source, UnpackedDot, significand_bits},
-    unpack::{Reader, Unpacked},
+    unpack::{Reader, SPECIAL, Unpacked, ZERO, kind_of_product},
 };
 use crate::{
     adder::Adder,
@@ -186,13 +186,48 @@ impl Sample {
 
     /// Calls `with` with all elements of a dot.
     fn with_whole<R>(&self, at: usize, whole: &mut Whole, with: impl FnOnce(UnpackedDot<'_>) -> R) -> R {
+        self.with_some(at, whole, |_| true, with)
+    }
+
+    /// Calls `with` with the elements of a dot that are NaN or infinite, and with the factors of such products; all others
+    /// are +0. Returns `None` without them, and if a finite number has a larger exponent than `most`.
+    fn with_specials<R>(
+        &self,
+        at: usize,
+        whole: &mut Whole,
+        most: i32,
+        with: impl FnOnce(UnpackedDot<'_>) -> Option<R>,
+    ) -> Option<R> {
+        let dot = self.products.of(at);
+        let factors = dot.a.iter().zip(dot.b);
+        let terms = factors.map(|(a, b)| (kind_of_product(a.kind, b.kind), a.exponent + b.exponent));
+        let mut has_special = false;
+        for (kind, exponent) in terms.chain([(self.c[at].kind, self.c[at].exponent)]) {
+            let is_special = kind & SPECIAL != 0;
+            if !is_special && kind & ZERO == 0 && exponent > most {
+                return None;
+            }
+            has_special |= is_special;
+        }
+        if has_special { self.with_some(at, whole, |kind| kind & SPECIAL != 0, with) } else { None }
+    }
+
+    /// Calls `with` with the elements of a dot that are of some kind, or with the factors of products that are; all others
+    /// are +0.
+    fn with_some<R>(
+        &self,
+        at: usize,
+        whole: &mut Whole,
+        is_of_kind: impl Fn(u32) -> bool,
+        with: impl FnOnce(UnpackedDot<'_>) -> R,
+    ) -> R {
         let (dot, blocks) = (self.products.of(at), self.scale_blocks);
-        whole.write(&dot, self.k);
+        whole.write(&dot, self.k, &is_of_kind);
         let result = with(UnpackedDot {
             a: &whole.a,
             b: &whole.b,
             products: if self.has_products { &whole.products } else { &[] },
-            c: self.c[at],
+            c: if is_of_kind(self.c[at].kind) { self.c[at] } else { POSITIVE_ZERO },
             scale_a: &self.scale_a[at * blocks..][..blocks],
             scale_b: &self.scale_b[at * blocks..][..blocks],
         });
@@ -219,11 +254,14 @@ struct Whole {
 }
 
 impl Whole {
-    fn write(&mut self, dot: &OfDot<'_>, k: usize) {
+    fn write(&mut self, dot: &OfDot<'_>, k: usize, is_of_kind: impl Fn(u32) -> bool) {
         for all in [&mut self.a, &mut self.b, &mut self.products] {
             all.resize(k, POSITIVE_ZERO);
         }
         for (at, k) in dot.places.iter().map(|k| *k as usize).enumerate() {
+            if !is_of_kind(kind_of_product(dot.a[at].kind, dot.b[at].kind)) {
+                continue;
+            }
             (self.a[k], self.b[k]) = (dot.a[at], dot.b[at]);
             if let Some(product) = dot.products.get(at) {
                 self.products[k] = *product;
@@ -313,8 +351,11 @@ impl Evaluator {
                 let d = if let Known::Bits(d) = d {
                     d
                 } else {
-                    sample.with_whole(at, &mut whole, |dot| {
-                        let scratch = scratch.get_or_insert_with(|| self.compiled.scratch_for_zeros());
+                    let scratch = scratch.get_or_insert_with(|| self.compiled.scratch_for_zeros());
+                    let of_specials = scratch.finite_up_to.and_then(|most| {
+                        sample.with_specials(at, &mut whole, most, |dot| self.compiled.evaluate_special(dot, scratch))
+                    });
+                    let of_all = |dot: UnpackedDot<'_>| {
                         let known = if d == Known::Wide {
                             self.compiled.evaluate_wide(dot, scratch)
                         } else {
@@ -324,7 +365,8 @@ impl Evaluator {
                             exact += 1;
                             sample.exact(dot, self)
                         })
-                    })
+                    };
+                    of_specials.unwrap_or_else(|| sample.with_whole(at, &mut whole, of_all))
                 };
                 if !visit(at, d) {
                     return exact;

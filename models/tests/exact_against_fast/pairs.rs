@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use mxprobe_api::{Decoded, Format, OperationId, Overflow, Random, Rounding, Subnormals};
 use mxprobe_models::{
-    Adder, Below, Class, Dot, Evaluator, Exponent, GridRule, Model, Output, Path, Sample, ZeroSign, plan_of,
+    Adder, Below, Class, Dot, Evaluator, Exponent, GridRule, Model, NanCause, NanRules, Output, Path, Sample, ZeroSign,
+    plan_of,
 };
 
 use super::{
@@ -90,6 +91,16 @@ fn drawn(format: Format, (values, is_factor): (Values, bool), random: &mut Rando
     }
 }
 
+/// Rules that return one NaN of a format, or two.
+fn nan_rules(format: Format, random: &mut Random) -> NanRules {
+    let mut nan = || format.nan().map_or(0, |nan| nan | [0, format.negative_zero().unwrap_or(0)][random.below(2)]);
+    let (one, other) = (nan(), nan());
+    let value = [None, Some(one), Some(other)][random.below(3)];
+    let order = [NanCause::Operand, NanCause::Value, NanCause::Invalid];
+    let order = order.into_iter().cycle().skip(random.below(3)).take(3).collect();
+    NanRules { order, operand: None, value, invalid: one }
+}
+
 /// An adder with any rules that the sums of two terms may have.
 fn any(adder: &Adder, format: Format, random: &mut Random) -> Adder {
     let roundings = [Rounding::NearestEven, Rounding::TowardZero, Rounding::Up, Rounding::Down, Rounding::ToOdd];
@@ -105,7 +116,8 @@ fn any(adder: &Adder, format: Format, random: &mut Random) -> Adder {
     let fewer = u32::from(format == Format::F32) * [0, 0, 1, 9][random.below(4)];
     Adder {
         grid: (0..rules).map(|_| rule(random)).collect(),
-        below: [Below::Truncate, Below::Floor][random.below(2)],
+        below: [Below::Truncate, Below::Floor, Below::Nearest, Below::NearestAway, Below::Sticky][random.below(5)],
+        nan: nan_rules(format, random),
         zero: [ZeroSign::Ieee, ZeroSign::Positive][random.below(2)],
         output: Output::Float {
             format,

@@ -116,6 +116,8 @@ pub(in crate::fast) struct Scratch {
     pub(super) widest: Room<Wide<10>>,
     /// Nodes whose results repeat others. `None` if few products are zero.
     repeats: Option<Repeats>,
+    /// The exponents up to which finite numbers remain finite. `None` if it is not known.
+    pub(in crate::fast) finite_up_to: Option<i32>,
 }
 
 pub(super) struct Room<W> {
@@ -220,13 +222,15 @@ impl Compiled {
             wider: Room::new(0, 0),
             widest: Room::new(0, 0),
             repeats: None,
+            finite_up_to: None,
         }
     }
 
     /// The same, for dots of which most products are +0.
     pub(in crate::fast) fn scratch_for_zeros(&self) -> Scratch {
         // Scales may be NaN, and then such products are too.
-        Scratch { repeats: self.scale.is_none().then(|| self.repeats()), ..self.scratch() }
+        let repeats = self.scale.is_none().then(|| self.repeats());
+        Scratch { repeats, finite_up_to: self.finite_up_to(), ..self.scratch() }
     }
 
     /// The nodes that may repeat others. Scales, which multiply sums of products alone, leave +0 as it is.

@@ -7,6 +7,7 @@
 mod abreast;
 mod align;
 mod compiled;
+mod finite;
 mod output;
 mod repeats;
 mod special;

@@ -101,6 +101,11 @@ impl Adding {
         (bits, self.reader.read(bits))
     }
 
+    /// Reads bits in the adder's format.
+    pub(super) fn read(&self, bits: u64) -> Unpacked {
+        self.reader.read(bits)
+    }
+
     /// The bits of a sum in the adder's format. A zero has the sign that the adder gives it.
     #[inline]
     fn encode<W: Word>(&self, rounder: &Rounder, negative: bool, magnitude: W, lsb: i32) -> u64 {

@@ -4,12 +4,14 @@
 //! the way, or whose sum may not fit the word is abandoned in its lane and computed alone.
 
 mod elements;
+mod invalid;
 mod lanes;
 mod loud;
 mod output;
 mod pairs;
 mod reals;
 mod sum;
+mod whole;
 
 pub(in crate::fast) use lanes::DOTS;
 

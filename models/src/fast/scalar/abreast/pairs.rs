@@ -2,7 +2,10 @@
 //!
 //! A sum of two terms is a rounded sum and its error, both in f64, however far apart the terms lie. Terms are cut at a
 //! grid before they are added, and sums are rounded to odd before they are rounded to a narrower format. A dot of which f64
-//! cannot hold the bits that a step needs is abandoned in its lane, and so is one with a NaN.
+//! cannot hold the bits that a step needs is abandoned in its lane, and so is one with a NaN or an
+//! infinity among its elements.
+//!
+//! Closures over arrays of lanes are functions of their own, compiled for every processor: none here.
 
 use mxprobe_api::{FloatEncoding, Format, Overflow, Rounding, Specials, Subnormals};
 
@@ -13,10 +16,12 @@ use super::{
         repeats::{Repeats, Step},
     },
     elements::Elements,
+    invalid,
     lanes::Lanes,
     loud::Loud,
-    reals::Reals,
+    reals::{Reals, SIGN},
     sum::{NO_EXPONENT, Terms},
+    whole::{Unit, whole},
 };
 use crate::{
     adder::{Below, Class, Exponent, GridRule, ZeroSign},
@@ -91,6 +96,10 @@ impl Part {
     fn cut(&self, unit: Lanes, below: Below) -> (Reals, Reals) {
         let has_unit = unit.is_above(Lanes::all(NO_EXPONENT));
         let unit = Unit::of(unit & has_unit);
+        if matches!(below, Below::Nearest | Below::NearestAway | Below::Sticky) {
+            let (high, low) = unit.nearest(self.high, self.low, below);
+            return (high.select(has_unit, self.high), low.select(has_unit, self.low));
+        }
         let toward_zero = unit.whole(self.high);
         let high = if below == Below::Truncate { toward_zero } else { unit.below(self.high, toward_zero) };
         let high = high.select(has_unit, self.high);
@@ -103,39 +112,6 @@ impl Part {
     }
 }
 
-/// A unit as two factors, and their reciprocals: the reciprocal of a subnormal number is too large.
-struct Unit {
-    factors: [Reals; 2],
-    reciprocals: [Reals; 2],
-}
-
-impl Unit {
-    #[inline(always)]
-    fn of(exponent: Lanes) -> Self {
-        let half = exponent >> Lanes::all(1);
-        let halves = [half, exponent - half];
-        Self { factors: halves.map(Reals::power_of_two), reciprocals: halves.map(|half| Reals::power_of_two(-half)) }
-    }
-
-    /// Numbers without what lies below the unit.
-    #[inline(always)]
-    fn whole(&self, value: Reals) -> Reals {
-        let scaled = value * self.reciprocals[0] * self.reciprocals[1];
-        // From 2^52 units on, every number is whole.
-        let is_whole = !scaled.abs().is_below(Reals::all(4_503_599_627_370_496.0));
-        value.select(is_whole, scaled.trunc() * self.factors[0] * self.factors[1])
-    }
-
-    /// The whole units at a number or next below it, from those next toward zero.
-    #[inline(always)]
-    fn below(&self, value: Reals, toward_zero: Reals) -> Reals {
-        let unit = self.factors[0] * self.factors[1];
-        toward_zero - unit.select(value.is_below(toward_zero), Reals::ZERO)
-    }
-}
-
-const SIGN: Lanes = Lanes::all(i64::MIN);
-
 /// The factors of dots and c, as numbers.
 pub(super) struct Numbers {
     /// Products that fit one number, or the factors of those that do not.
@@ -147,6 +123,8 @@ pub(super) struct Numbers {
     of_c: Lanes,
     results: Vec<Reals>,
     has_factors: bool,
+    /// The bits of d where infinities of both signs were added, as [`invalid::nan`] finds them, if they were asked for.
+    nan: Option<Option<u64>>,
 }
 
 /// Whether products do not fit one number.
@@ -203,6 +181,7 @@ impl Numbers {
             of_c: Lanes::ZERO,
             results: vec![Reals::ZERO; compiled.nodes.len()],
             has_factors,
+            nan: None,
         }
     }
 
@@ -277,9 +256,13 @@ impl Numbers {
                 }
             }
             if !are_finite || self.has_factors && !is_native(adder) {
-                value = self.infinite((compiled, repeats), node, value, &mut own);
+                value = self.not_finite((compiled, repeats), node, value, &mut own);
+                if value.is_nan().any() {
+                    let is_known = self.nan.get_or_insert_with(|| invalid::nan(compiled)).is_some();
+                    own.special = own.special | value.is_nan() & Lanes::all(if is_known { 0 } else { -1 });
+                }
             }
-            are_finite = are_finite && !value.is_infinite().any();
+            are_finite = are_finite && !(value.is_infinite() | value.is_nan()).any();
             abandoned.special = abandoned.special | own.special;
             abandoned.wide = abandoned.wide | own.wide;
             if !(!abandoned.special & !abandoned.wide).any() {
@@ -287,6 +270,9 @@ impl Numbers {
             }
             if index + 1 == compiled.nodes.len() {
                 bits = encoded(adder, rounder, value);
+                if let Some(Some(nan)) = self.nan {
+                    bits = Lanes::all(nan.cast_signed()).select(value.is_nan(), bits);
+                }
             }
             let left = !abandoned.special & !abandoned.wide;
             let is_same = |other: usize| !(!value.bits().is(self.results[other].bits()) & left).any();
@@ -329,20 +315,19 @@ impl Numbers {
                 return ((sum, Reals::ZERO), Zeros::of(sum));
             }
             *wide = *wide | product.is_far();
-            let [product, other] = if adder.rules.grid.is_empty() {
-                [product, other].map(|part| (part.high, part.low))
-            } else {
-                let unit = unit(adder, &parts, AS_THEY_ARE, wide);
-                [product, other].map(|part| part.cut(unit, adder.rules.below))
-            };
-            return (sum_of_three(product, other.0), zeros(&parts));
+            if adder.rules.grid.is_empty() {
+                return (sum_of_three((product.high, product.low), other.high), zeros(&parts));
+            }
+            let unit = unit(adder, &parts, AS_THEY_ARE, wide);
+            let (product, (other, _)) = (product.cut(unit, adder.rules.below), other.cut(unit, adder.rules.below));
+            return (sum_of_three(product, other), zeros(&parts));
         }
         if adder.rules.grid.is_empty() {
             return (first.high.plus(second.high), zeros(&parts));
         }
         // Only a product alone may have a second part.
         let unit = unit(adder, &parts, AS_THEY_ARE, wide);
-        let [first, second] = parts.map(|part| part.cut(unit, adder.rules.below).0);
+        let ((first, _), (second, _)) = (first.cut(unit, adder.rules.below), second.cut(unit, adder.rules.below));
         (first.plus(second), zeros(&parts))
     }
 
@@ -357,8 +342,9 @@ impl Numbers {
         (far, abandoned): (Lanes, &mut Abandoned),
     ) -> Reals {
         let mut own = Abandoned { special: Lanes::ZERO, wide: Lanes::ZERO };
-        let [a, b] = [self.a[k], self.b[k]].map(|factor| Reals::all(1.0).select(!far, factor));
-        let [of_a, of_b] = [a, b].map(Reals::leading);
+        let one = Reals::all(1.0);
+        let (a, b) = (one.select(!far, self.a[k]), one.select(!far, self.b[k]));
+        let (of_a, of_b) = (a.leading(), b.leading());
         let (a, b) = (a.scaled(-of_a), b.scaled(-of_b));
         let scale = of_a + of_b;
         let mut part = Part::of_factors(a, b, self.exponents[k] - scale);
@@ -384,9 +370,10 @@ impl Numbers {
         value
     }
 
-    /// The value of a node, infinite where one of its terms is or where a product overflows whatever is added to it.
+    /// The value of a node: infinite or NaN where one of its terms is, NaN where infinite terms have both signs, and
+    /// infinite where a product overflows whatever is added to it.
     #[inline(always)]
-    fn infinite(
+    fn not_finite(
         &self,
         (compiled, repeats): (&Compiled, &Repeats),
         node: &Node,
@@ -403,19 +390,19 @@ impl Numbers {
                 value = (self.a[k] * self.b[k]).select(is_beyond, value);
             }
         }
-        let (mut is_of_terms, mut is_invalid) = (Lanes::ZERO, Lanes::ZERO);
+        let (mut is_of_terms, mut is_nan) = (Lanes::ZERO, Lanes::ZERO);
         for term in terms {
             let Term::Node(index) = *term else { continue };
             let term = self.results[repeats.place(index)];
             let is_one = term.is_infinite();
-            is_invalid = is_invalid | is_of_terms & is_one & (term.is_negative() ^ value.is_negative());
+            is_nan = is_nan | term.is_nan() | is_of_terms & is_one & (term.is_negative() ^ value.is_negative());
             value = term.select(is_one, value);
             is_of_terms = is_of_terms | is_one;
         }
-        is_infinite = is_infinite | is_of_terms;
-        abandoned.special = abandoned.special & !is_infinite | is_invalid;
-        abandoned.wide = abandoned.wide & !is_infinite;
-        value
+        let is_known = is_infinite | is_of_terms | is_nan;
+        abandoned.special = abandoned.special & !is_known;
+        abandoned.wide = abandoned.wide & !is_known;
+        Reals::all(f64::NAN).select(is_nan, value)
     }
 
     /// A product as a node takes it.
@@ -518,12 +505,8 @@ fn is_taken(compiled: &Compiled, node: &Node, has_factors: bool) -> bool {
         && rules.cuts_all_alike()
         && rules.carry_bits.is_none()
         && rules.normalised_fraction_bits.is_none()
-        && match rules.below {
-            Below::Truncate | Below::Floor => true,
-            // It adds units even where it cuts nothing.
-            Below::OnesComplement => false,
-            Below::Nearest | Below::NearestAway | Below::Sticky => rules.grid.is_empty(),
-        }
+        // It adds units even where it cuts nothing.
+        && rules.below != Below::OnesComplement
         && !rules.product_overflow
 }
 
@@ -677,35 +660,6 @@ fn signed(adder: &Adding, rounder: &Rounder, value: Reals, (is_zero, zeros): (La
     let of_zero = (zeros.negative | down & !zeros.positive) & SIGN;
     let value = Reals::of_bits(of_zero.select(is_zero, value.bits()));
     if adder.rules.zero == ZeroSign::Positive { Reals::ZERO.select(value.is_zero(), value) } else { value }
-}
-
-/// A number and a smaller part, of which one bit may be as high as half of its last one, rounded to a whole number.
-#[inline(always)]
-fn whole(number: Reals, rest: Reals, rounding: Rounding) -> Reals {
-    let one = |mask: Lanes| Reals::all(1.0).select(mask, Reals::ZERO);
-    let is_rest = !rest.is_zero();
-    let floor = number.floor();
-    let is_whole = floor.is(number);
-    let floor = floor - one(is_whole & is_rest & rest.is_negative());
-    let is_between = !is_whole | is_rest;
-    let up = match rounding {
-        Rounding::Down => Lanes::ZERO,
-        Rounding::Up => is_between,
-        Rounding::TowardZero => is_between & number.is_negative(),
-        Rounding::NearestEven | Rounding::ToOdd => {
-            let half = floor * Reals::all(0.5);
-            let is_odd = !half.floor().is(half);
-            if rounding == Rounding::ToOdd {
-                is_between & !is_odd
-            } else {
-                let (above, tie) = (number - floor, Reals::all(0.5));
-                let is_tie = above.is(tie);
-                let beyond = is_rest & !rest.is_negative() | !is_rest & is_odd;
-                tie.is_below(above) | is_tie & beyond
-            }
-        }
-    };
-    floor + one(up)
 }
 
 /// The largest number of the adder's format.

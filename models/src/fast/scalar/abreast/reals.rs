@@ -7,6 +7,9 @@ use super::lanes::{DOTS, Lanes};
 /// The fraction bits of f64.
 const FRACTION_BITS: i64 = 52;
 
+/// The sign of a number.
+pub(super) const SIGN: Lanes = Lanes::all(i64::MIN);
+
 /// A number for each dot.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
