@@ -17,6 +17,7 @@ mod made_up;
 mod odd_adders;
 mod pairs;
 mod scaled;
+mod specials;
 mod subnormal_c;
 mod zero_signs;
 mod zeros;

@@ -63,7 +63,7 @@ impl Compiled {
                 most = most.min(field - rounder.encoding.bias - above);
             }
             if rules.product_overflow {
-                most = most.min(NO_OVERFLOW - 1);
+                most = most.min(NO_OVERFLOW);
             }
         }
         (least <= most).then_some(most)
