@@ -7,6 +7,7 @@
 mod abreast;
 mod agree;
 mod cancelling;
+mod cut_later;
 mod exact_sums;
 mod families;
 mod folds;

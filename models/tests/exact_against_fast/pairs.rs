@@ -40,7 +40,7 @@ const SETS: usize = 300;
 
 /// How operands are drawn.
 #[derive(Clone, Copy)]
-enum Values {
+pub(super) enum Values {
     /// All finite bits.
     Any,
     /// Values near one, that cancel.
@@ -68,7 +68,7 @@ fn at_an_end(format: Format, is_factor: bool, random: &mut Random) -> u64 {
 }
 
 /// Finite bits of a format.
-fn drawn(format: Format, (values, is_factor): (Values, bool), random: &mut Random) -> u64 {
+pub(super) fn drawn(format: Format, (values, is_factor): (Values, bool), random: &mut Random) -> u64 {
     let float = format.as_float().unwrap();
     loop {
         let bits = random.bits() & format.mask();
@@ -102,7 +102,7 @@ fn nan_rules(format: Format, random: &mut Random) -> NanRules {
 }
 
 /// An adder with any rules that the sums of two terms may have.
-fn any(adder: &Adder, format: Format, random: &mut Random) -> Adder {
+pub(super) fn any(adder: &Adder, format: Format, random: &mut Random) -> Adder {
     let roundings = [Rounding::NearestEven, Rounding::TowardZero, Rounding::Up, Rounding::Down, Rounding::ToOdd];
     let overflows = [Overflow::Ieee, Overflow::Ieee, Overflow::Infinity, Overflow::Saturate, Overflow::Nan];
     let classes = [Class::All, Class::Products, Class::Values];

@@ -10,7 +10,7 @@ use super::{
     word::{Aligned, NONE, Number, Word, leading},
 };
 use crate::{
-    adder::{Adder, Below, Class, Scale},
+    adder::{Adder, Below, Class, Exponent, Scale},
     fast::unpack::{NEGATIVE, Reader, SPECIAL, Unpacked, ZERO, kind_of_product},
     model::Unit,
     tree::{Plan, Term},
@@ -46,6 +46,21 @@ pub(super) struct Node {
     runs: (usize, usize),
     /// The number of bits by which the sum of this many terms may grow, plus one for the sign.
     pub(super) reserve: u32,
+    /// Whether its sum is exact, and the node that takes it cuts it at most [`CUT_LATER`] bits below its largest term.
+    pub(super) is_cut_later: bool,
+}
+
+/// The most fraction bits of a grid that an exact sum is cut at so far above the last bit of a word that a bit there says
+/// as much as all below it.
+const CUT_LATER: i32 = 40;
+
+/// Whether an adder's grid counts the exponents of all terms of its unrounded sums, and keeps few bits below them.
+fn cuts_sums(adder: &Adding) -> bool {
+    let rules = &adder.rules;
+    let of_sums = || rules.grid.iter().filter(|rule| matches!(rule.terms, Class::All | Class::Sums));
+    rules.below != Below::OnesComplement
+        && of_sums().any(|rule| rule.exponent == Exponent::Operands && rule.fraction_bits <= CUT_LATER)
+        && of_sums().all(|rule| rule.fraction_bits >= 0)
 }
 
 /// Terms computed in one loop: products at `k`, `k + step`, …, or one term of another kind.
@@ -191,7 +206,19 @@ impl Compiled {
             let first_run = runs.len();
             Run::append(&mut runs, &node.terms);
             let reserve = usize::BITS - node.terms.len().leading_zeros() + 2;
-            nodes.push(Node { adder: node.adder, from, to: terms.len(), runs: (first_run, runs.len()), reserve });
+            let runs = (first_run, runs.len());
+            nodes.push(Node { adder: node.adder, from, to: terms.len(), runs, reserve, is_cut_later: false });
+        }
+        let adders: Vec<Adding> = adders.iter().map(|rules| Adding::new(rules, adders)).collect();
+        for node in &mut nodes {
+            node.is_cut_later = scale.is_none() && adders[node.adder].is_exact();
+        }
+        for taker in plan.nodes.iter().filter(|taker| !cuts_sums(&adders[taker.adder])) {
+            for term in &taker.terms {
+                if let Term::Node(index) = *term {
+                    nodes[index].is_cut_later = false;
+                }
+            }
         }
         let scale_bits = scale.map_or(0, |scale| 2 * significand_bits(scale.format));
         let product_bits = significand_bits(id.a) + significand_bits(id.b) + scale_bits;
@@ -201,7 +228,7 @@ impl Compiled {
             nodes,
             terms,
             runs,
-            adders: adders.iter().map(|rules| Adding::new(rules, adders)).collect(),
+            adders,
             a: Reader::new(id.a, unit.flush.a, unit.flush.to_positive),
             b: Reader::new(id.b, unit.flush.b, unit.flush.to_positive),
             c: Reader::new(id.c, unit.flush.c, unit.flush.to_positive),

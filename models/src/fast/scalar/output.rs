@@ -101,6 +101,17 @@ impl Adding {
         (bits, self.reader.read(bits))
     }
 
+    /// Whether its result is the sum of its terms, unrounded.
+    pub(super) fn is_exact(&self) -> bool {
+        let rules = &self.rules;
+        rules.output == Output::Wide
+            && rules.grid.is_empty()
+            && rules.cuts_all_alike()
+            && !self.keeps_unit
+            && rules.below != Below::OnesComplement
+            && rules.normalised_fraction_bits.is_none()
+    }
+
     /// Reads bits in the adder's format.
     pub(super) fn read(&self, bits: u64) -> Unpacked {
         self.reader.read(bits)

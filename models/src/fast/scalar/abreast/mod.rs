@@ -295,7 +295,7 @@ impl Vectorised for InWords<'_> {
                 Some(Term::Product(k)) => scales(Scale::Sum, *k),
                 _ => None,
             };
-            let sum = sum(adder, terms, &highest, node.reserve, scale, &mut self.wide);
+            let sum = sum(adder, terms, &highest, node, scale, &mut self.wide);
             let mut special = Lanes::ZERO;
             if matches!(adder.rules.output, Output::Integer { .. }) {
                 // Integers have no bits below 1, unless a grid created some.

@@ -2,7 +2,7 @@
 //! abandoned in its lane.
 
 use super::{
-    super::{output::Adding, word::NONE},
+    super::{compiled::Node, output::Adding, word::NONE},
     lanes::{DOTS, Lanes},
 };
 use crate::{
@@ -296,6 +296,30 @@ fn cut_parts(terms: &[Terms], unit: Lanes, below: Below) -> impl Iterator<Item =
     terms.iter().map(cut_one).chain(complements)
 }
 
+/// The sum of what terms have in whole units, how many have more than that, and the sign of the last of these.
+#[inline(always)]
+fn sum_of_cut(parts: impl Iterator<Item = Part>, unit: Lanes) -> (Lanes, Lanes, Lanes) {
+    let (mut total, mut lost, mut negative) = (Lanes::ZERO, Lanes::ZERO, Lanes::ZERO);
+    for (is_negative, magnitude, lsb) in parts {
+        let (kept, rest) = split(magnitude, lsb, unit);
+        let is_cut = !rest.is_zero();
+        total = total + kept.negated(is_negative);
+        lost = lost - is_cut;
+        negative = is_negative.select(is_cut, negative);
+    }
+    (total, lost, negative)
+}
+
+/// The sum of terms that lie too far apart for the word, in half units: what one of them has below a unit counts as half
+/// of one. Sets `bad` where several have some.
+#[inline(always)]
+fn sum_to_half_units(parts: impl Iterator<Item = Part>, unit: Lanes, bad: &mut Lanes) -> Lanes {
+    let one = Lanes::all(1);
+    let (total, lost, negative) = sum_of_cut(parts, unit);
+    *bad = *bad | lost.is_above(one);
+    (total << one) + (one.negated(negative) & !lost.is_zero())
+}
+
 /// The sum of terms that lie too far apart for the word, in whole units, as [`far_sum`](super::super::align::far_sum)
 /// computes it; sets `bad` where it is not known.
 #[inline(always)]
@@ -307,14 +331,7 @@ fn far_sum(
     bad: &mut Lanes,
 ) -> Lanes {
     let (one, none) = (Lanes::all(1), Lanes::all(NO_EXPONENT));
-    let (mut total, mut lost, mut negative) = (Lanes::ZERO, Lanes::ZERO, Lanes::ZERO);
-    for (is_negative, magnitude, lsb) in parts.clone() {
-        let (kept, rest) = split(magnitude, lsb, unit);
-        let is_cut = !rest.is_zero();
-        total = total + kept.negated(is_negative);
-        lost = lost - is_cut;
-        negative = is_negative.select(is_cut, negative);
-    }
+    let (total, lost, mut negative) = sum_of_cut(parts.clone(), unit);
     let mut is_exact = lost.is_zero();
     let mut has_sign = Lanes::all(-1);
     if lost.is_above(one).any() {
@@ -359,11 +376,12 @@ pub(super) fn sum(
     adder: &Adding,
     terms: &[Terms],
     highest: &Highest,
-    reserve: u32,
+    node: &Node,
     scales: Option<&Scales>,
     bad: &mut Lanes,
 ) -> Sum {
     let rules = &adder.rules;
+    let reserve = node.reserve;
     let limit = 64 - i64::from(reserve);
     let none = Lanes::all(NO_EXPONENT);
     let (mut unit, of_grid) = grid(adder, terms, highest);
@@ -379,6 +397,11 @@ pub(super) fn sum(
     far = far | over;
     if far.any() && (adder.keeps_unit || scales.is_some() || !rules.cuts_all_alike()) {
         *bad = *bad | far;
+    } else if far.any() && node.is_cut_later {
+        let mut several = Lanes::ZERO;
+        let sum = sum_to_half_units(terms.iter().map(Terms::part), unit, &mut several);
+        (total, unit) = (sum.select(far, total), (unit - Lanes::all(1)).select(far, unit));
+        *bad = *bad | several & far;
     } else if far.any() {
         let mask = |is: bool| Lanes::all(if is { -1 } else { 0 });
         let (wraps, complements) = (rules.carry_bits.is_some(), rules.below == Below::OnesComplement);
