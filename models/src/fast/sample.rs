@@ -189,8 +189,21 @@ impl Sample {
         self.with_some(at, whole, |_| true, with)
     }
 
-    /// Calls `with` with the elements of a dot that are NaN or infinite, and with the factors of such products; all others
-    /// are +0. Returns `None` without them, and if a finite number has a larger exponent than `most`.
+    /// The kinds and the exponents of the products of a dot that are not +0, and of c.
+    fn kinds(&self, at: usize) -> impl Iterator<Item = (u32, i32)> {
+        let (dot, c) = (self.products.of(at), self.c[at]);
+        let of_products =
+            dot.a.iter().zip(dot.b).map(|(a, b)| (kind_of_product(a.kind, b.kind), a.exponent + b.exponent));
+        of_products.chain([(c.kind, c.exponent)])
+    }
+
+    /// Whether a product of a dot, or c, is NaN or infinite.
+    fn has_special(&self, at: usize) -> bool {
+        self.kinds(at).any(|(kind, _)| kind & SPECIAL != 0)
+    }
+
+    /// Calls `with` with c and the factors of products of a dot as far as these are NaN or infinite; all others are +0.
+    /// Returns `None` if a finite number has a larger exponent than `most`.
     fn with_specials<R>(
         &self,
         at: usize,
@@ -198,18 +211,10 @@ impl Sample {
         most: i32,
         with: impl FnOnce(UnpackedDot<'_>) -> Option<R>,
     ) -> Option<R> {
-        let dot = self.products.of(at);
-        let factors = dot.a.iter().zip(dot.b);
-        let terms = factors.map(|(a, b)| (kind_of_product(a.kind, b.kind), a.exponent + b.exponent));
-        let mut has_special = false;
-        for (kind, exponent) in terms.chain([(self.c[at].kind, self.c[at].exponent)]) {
-            let is_special = kind & SPECIAL != 0;
-            if !is_special && kind & ZERO == 0 && exponent > most {
-                return None;
-            }
-            has_special |= is_special;
+        if self.kinds(at).any(|(kind, exponent)| kind & (SPECIAL | ZERO) == 0 && exponent > most) {
+            return None;
         }
-        if has_special { self.with_some(at, whole, |kind| kind & SPECIAL != 0, with) } else { None }
+        self.with_some(at, whole, |kind| kind & SPECIAL != 0, with)
     }
 
     /// Calls `with` with the elements of a dot that are of some kind, or with the factors of products that are; all others
@@ -352,7 +357,8 @@ impl Evaluator {
                     d
                 } else {
                     let scratch = scratch.get_or_insert_with(|| self.compiled.scratch_for_zeros());
-                    let of_specials = scratch.finite_up_to.and_then(|most| {
+                    let most = if sample.has_special(at) { scratch.finite_up_to(&self.compiled) } else { None };
+                    let of_specials = most.and_then(|most| {
                         sample.with_specials(at, &mut whole, most, |dot| self.compiled.evaluate_special(dot, scratch))
                     });
                     let of_all = |dot: UnpackedDot<'_>| {

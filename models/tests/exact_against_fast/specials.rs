@@ -15,7 +15,7 @@ const K: usize = 16;
 const F32: &str = "output = \"f32\"\nrounding = \"nearest-even\"\nnan = \"0x7fc00000\"";
 
 fn model() -> Model {
-    let unit = ("last(inner(0..15), 15..16, c)", "dot.m1n1k16.f32.f32.f32.f32", "");
+    let unit = ("last(inner(0..13), inner(13..14), inner(14..15), 15..16, c)", "dot.m1n1k16.f32.f32.f32.f32", "");
     made_up("specials", &[("inner", F32), ("last", F32)], &[unit])
 }
 

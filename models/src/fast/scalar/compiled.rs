@@ -131,8 +131,8 @@ pub(in crate::fast) struct Scratch {
     pub(super) widest: Room<Wide<10>>,
     /// Nodes whose results repeat others. `None` if few products are zero.
     repeats: Option<Repeats>,
-    /// The exponents up to which finite numbers remain finite. `None` if it is not known.
-    pub(in crate::fast) finite_up_to: Option<i32>,
+    /// The exponents up to which finite numbers remain finite, once they are asked for.
+    pub(super) finite_up_to: Option<Option<i32>>,
 }
 
 pub(super) struct Room<W> {
@@ -256,8 +256,7 @@ impl Compiled {
     /// The same, for dots of which most products are +0.
     pub(in crate::fast) fn scratch_for_zeros(&self) -> Scratch {
         // Scales may be NaN, and then such products are too.
-        let repeats = self.scale.is_none().then(|| self.repeats());
-        Scratch { repeats, finite_up_to: self.finite_up_to(), ..self.scratch() }
+        Scratch { repeats: self.scale.is_none().then(|| self.repeats()), ..self.scratch() }
     }
 
     /// The nodes that may repeat others. Scales, which multiply sums of products alone, leave +0 as it is.

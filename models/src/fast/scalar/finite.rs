@@ -25,11 +25,21 @@ fn growth(rules: &Adder, terms: usize, fraction_bits: Option<u32>) -> f64 {
     of_grid + cuts.map(|bits| power_of_two(-bits.cast_signed())).sum::<f64>()
 }
 
-impl Compiled {
+/// Plans of fewer nodes are computed sooner than it is found out that finite numbers do not matter.
+const MANY_NODES: usize = 4;
+
+impl Scratch {
     /// The largest exponent of finite products and c of which no addition makes an infinity or a NaN. `None` if it is not
     /// known.
-    pub(super) fn finite_up_to(&self) -> Option<i32> {
-        if self.scale.is_some() {
+    pub(in crate::fast) fn finite_up_to(&mut self, compiled: &Compiled) -> Option<i32> {
+        *self.finite_up_to.get_or_insert_with(|| compiled.finite_up_to())
+    }
+}
+
+impl Compiled {
+    /// As [`Scratch::finite_up_to`].
+    fn finite_up_to(&self) -> Option<i32> {
+        if self.scale.is_some() || self.nodes.len() < MANY_NODES {
             return None;
         }
         // What the magnitudes of results are below, in units of two to the power of the largest exponent.
