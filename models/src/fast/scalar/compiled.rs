@@ -50,8 +50,7 @@ pub(super) struct Node {
     pub(super) is_cut_later: bool,
 }
 
-/// The most fraction bits of a grid that an exact sum is cut at so far above the last bit of a word that a bit there says
-/// as much as all below it.
+/// The most fraction bits of a grid whose unit lies above the last bits of a word that begins at the largest term.
 const CUT_LATER: i32 = 40;
 
 /// Whether an adder's grid counts the exponents of all terms of its unrounded sums, and keeps few bits below them.

@@ -37,7 +37,7 @@ impl Scratch {
 }
 
 impl Compiled {
-    /// As [`Scratch::finite_up_to`].
+    /// The exponent that [`Scratch::finite_up_to`] keeps.
     fn finite_up_to(&self) -> Option<i32> {
         if self.scale.is_some() || self.nodes.len() < MANY_NODES {
             return None;

@@ -2,10 +2,10 @@
 //!
 //! A sum of two terms is a rounded sum and its error, both in f64, however far apart the terms lie. Terms are cut at a
 //! grid before they are added, and sums are rounded to odd before they are rounded to a narrower format. A dot of which f64
-//! cannot hold the bits that a step needs is abandoned in its lane, and so is one with a NaN or an
-//! infinity among its elements.
+//! cannot hold the bits that a step needs is abandoned in its lane, and so is one with a NaN or an infinity among its
+//! elements.
 //!
-//! Closures over arrays of lanes are functions of their own, compiled for every processor: none here.
+//! The code contains no closures over arrays of lanes: they are compiled as functions without the instructions for vectors.
 
 use mxprobe_api::{FloatEncoding, Format, Overflow, Rounding, Specials, Subnormals};
 
