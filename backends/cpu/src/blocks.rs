@@ -2,7 +2,6 @@
 
 use std::arch::asm;
 
-use crate::amx::TileConfig;
 use crate::pack::{ROW_BYTES, TILE_BYTES};
 
 macro_rules! row {
@@ -174,11 +173,10 @@ macro_rules! tile_block {
             stride: usize,
         ) {
             // SAFETY: the caller vouches for the instruction and for `steps` steps of two tiles of A and of B, 1024
-            // bytes each, and for 32 rows of 128 bytes of C and of D, `stride` bytes apart: each TILELOADD steps 64
-            // bytes per row in A and B, and `stride` bytes in C. The tiles are released within the block.
+            // bytes each, for 32 rows of 128 bytes of C and of D, `stride` bytes apart, and for eight whole tiles: each
+            // TILELOADD steps 64 bytes per row in A and B, and `stride` bytes in C.
             unsafe {
                 asm!(
-                    "ldtilecfg [{config}]",
                     "tileloadd tmm0, [{c} + {stride}*1]",
                     "tileloadd tmm1, [{c} + {stride}*1 + 64]",
                     "tileloadd tmm2, [{low_c} + {stride}*1]",
@@ -200,8 +198,6 @@ macro_rules! tile_block {
                     "tilestored [{d} + {stride}*1 + 64], tmm1",
                     "tilestored [{low_d} + {stride}*1], tmm2",
                     "tilestored [{low_d} + {stride}*1 + 64], tmm3",
-                    "tilerelease",
-                    config = in(reg) &TileConfig::EIGHT,
                     row = in(reg) ROW_BYTES,
                     pair = const 2 * TILE_BYTES,
                     a = inout(reg) a => _,

@@ -11,6 +11,7 @@ use std::sync::{Mutex, atomic::AtomicUsize};
 use mxprobe_api::{Elements, GemmOperands};
 
 use crate::{
+    amx::Tiles,
     packed::{Kept, PackedB, PlaceOfA},
     pages,
     shared::{on_threads, taken},
@@ -45,8 +46,12 @@ impl Unit {
         let groups: Vec<_> = of_c.zip(of_d).map(Mutex::new).collect();
         let next = AtomicUsize::new(0);
         let work = || {
-            let mut packed_a = vec![0; rows / self.rows * place.block];
+            let mut room = vec![0; rows / self.rows * place.block + LINE_BYTES];
+            let first_line = pages::first_line(&room);
+            let packed_a = &mut room[first_line..];
             let mut edge = vec![0; self.rows * self.columns * GROUP];
+            // SAFETY: the caller vouches for an instruction on tiles.
+            let _configured = self.has_tiles().then(|| unsafe { Tiles::configure() });
             while let Some((group, part)) = taken(&next, &groups) {
                 let (of_c, of_d) = &mut *part.lock().expect("no thread panics with it");
                 let blocks = of_d.len().div_ceil(self.rows * n * GROUP);
@@ -63,8 +68,8 @@ impl Unit {
                         for (at, (c, d)) in sums.enumerate() {
                             let of_a = &packed_a[at * place.block..][..place.block];
                             let sums = Sums { c: if first == 0 { Some(c) } else { None }, d, columns: n };
-                            // SAFETY: the caller vouches for the instruction; A and B were packed for this unit and
-                            // `count` steps, at least one; D was written if C is not read.
+                            // SAFETY: the caller vouches for the instruction; tiles are configured; A and B were packed
+                            // for this unit and `count` steps, at least one; D was written if C is not read.
                             unsafe { self.block(count, (of_a, place.stride), of_b, sums, column, &mut edge) };
                         }
                     }

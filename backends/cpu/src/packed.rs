@@ -63,7 +63,7 @@ impl PlaceOfA {
     /// For stretches of `steps` steps or fewer.
     pub(crate) fn new(unit: Unit, steps: usize) -> Self {
         let bytes = steps * unit.step_bytes;
-        let is_tile = unit.step_bytes == ROW_BYTES;
+        let is_tile = unit.has_tiles();
         let stride = if is_tile { ROW_BYTES } else { bytes.next_multiple_of(LINE_BYTES) + LINE_BYTES };
         Self { stride, block: unit.rows * if is_tile { bytes } else { stride } }
     }
@@ -83,7 +83,7 @@ impl PlaceOfA {
         for line in 0..unit.rows.min(m.saturating_sub(row)) {
             let from = &a[(row + line) * row_bytes..][..row_bytes][at..];
             let from = &from[..from.len().min(bytes)];
-            if unit.step_bytes == ROW_BYTES {
+            if unit.has_tiles() {
                 pack_tile_rows(from, packed, unit.rows, line);
             } else {
                 packed[line * self.stride..][..from.len()].copy_from_slice(from);
@@ -110,7 +110,7 @@ fn pack_tile_rows(line: &[u8], packed: &mut [u8], rows: usize, row: usize) {
 /// columns, each with a group of consecutive k. +0 stands beyond the ends.
 pub(crate) struct PackedB<'a> {
     bytes: Vec<u8>,
-    /// The offset of the data in `bytes`, aligned to a cache line, so that no vector straddles two.
+    /// The offset of the data in `bytes`.
     start: usize,
     /// Bytes of one step of a block.
     step: usize,
@@ -130,7 +130,7 @@ impl<'a> PackedB<'a> {
         let step = unit.columns * unit.step_bytes;
         let packed_bytes = n.div_ceil(unit.columns) * steps * step;
         let mut bytes = kept.take(packed_bytes + LINE_BYTES);
-        let start = bytes.as_ptr().align_offset(LINE_BYTES).min(LINE_BYTES);
+        let start = pages::first_line(&bytes);
         // Each thread takes a few rows of B, and with them a piece of every block of columns.
         let at_once = (GROUPS_AT_ONCE * GROUP / unit.step_bytes).max(1);
         let mut pieces: Vec<Vec<&mut [u8]>> = Vec::new();

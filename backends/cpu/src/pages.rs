@@ -2,6 +2,8 @@
 //!
 //! A page of 4096 bytes costs a fault at its first use: 4096 of them for the D of a product with m = n = 2048.
 
+use crate::unit::LINE_BYTES;
+
 /// The fewest bytes for which it is worth asking: one huge page of 2 MiB lies within, wherever the memory begins.
 const FEWEST_BYTES: usize = 4 << 20;
 
@@ -17,6 +19,12 @@ pub(crate) fn zeros(len: usize) -> Vec<u8> {
     let bytes = vec![0; len];
     in_huge_pages(bytes.as_ptr(), len);
     bytes
+}
+
+/// Where the first cache line begins in memory that is a line longer than what is asked of it, so that no vector and no row
+/// of a tile straddles two.
+pub(crate) fn first_line(bytes: &[u8]) -> usize {
+    bytes.as_ptr().align_offset(LINE_BYTES).min(LINE_BYTES)
 }
 
 /// Asks for huge pages. What a system answers changes no byte, so that a refusal is not reported.

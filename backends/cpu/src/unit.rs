@@ -7,7 +7,8 @@ use crate::pack::ROW_BYTES;
 /// C and `d` takes D, row-major, their rows `stride` bytes apart. Both may be the same memory.
 ///
 /// # Safety
-/// The instruction is usable in this process, `steps` is not 0, and the memory has the length that this implies.
+/// The instruction is usable in this process, `steps` is not 0, and the memory has the length that this implies. For AMX,
+/// the tiles of this thread are configured ([`Tiles`](crate::amx::Tiles)).
 pub(crate) type Kernel =
     unsafe fn(steps: usize, a: *const u8, a_stride: usize, b: *const u8, c: *const u8, d: *mut u8, stride: usize);
 
@@ -40,5 +41,10 @@ impl Unit {
 
     pub(crate) const fn tiles(kernel: Kernel) -> Self {
         Self { rows: 32, columns: 32, step_bytes: ROW_BYTES, stretch: 64, group: 8, kernel }
+    }
+
+    /// Whether its operands are tiles.
+    pub(crate) fn has_tiles(self) -> bool {
+        self.step_bytes == ROW_BYTES
     }
 }
