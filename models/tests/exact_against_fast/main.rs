@@ -16,6 +16,7 @@ mod inputs;
 mod left_over;
 mod made_up;
 mod odd_adders;
+mod overflowing;
 mod pairs;
 mod scaled;
 mod specials;

@@ -10,6 +10,8 @@ use crate::{fast::unpack::NAN, tree::Term};
 pub(super) fn nan(compiled: &Compiled) -> Option<u64> {
     let of = |adder: usize| {
         let adder = &compiled.adders[adder];
+        // An unrounded sum has no bits: it passes on why it is NaN.
+        adder.float.as_ref()?;
         let bits = adder.nan_bits(&Causes { invalid: true, ..Causes::default() });
         let read = adder.read(bits);
         (read.kind & NAN != 0).then_some((bits, read))

@@ -1,7 +1,7 @@
 //! Dots side by side: nodes of sums for eight dots together, in 64-bit words.
 //!
-//! It follows the evaluator of one dot step by step. A dot that holds a NaN or an infinity, that becomes infinite on
-//! the way, or whose sum may not fit the word is abandoned in its lane and computed alone.
+//! It follows the evaluator of one dot step by step. A dot that holds a NaN or an infinity, or whose sum may not fit the
+//! word, is abandoned in its lane and computed alone.
 
 mod elements;
 mod invalid;
@@ -12,29 +12,23 @@ mod pairs;
 mod reals;
 mod sum;
 mod whole;
+mod words;
 
 pub(in crate::fast) use lanes::DOTS;
 
 use elements::Elements;
 use lanes::Lanes;
 use loud::Loud;
-use output::rounded;
 use pairs::Numbers;
-use sum::{Highest, Scales, Terms, sum};
+use sum::Scales;
+use words::{InWords, Words};
 
-use super::{
-    compiled::{Compiled, Node},
-    repeats::{Repeats, Step},
-};
-use crate::{
-    adder::{Below, Class, Output, Scale},
-    fast::{
-        path::Path,
-        products::{Products, product},
-        simd::{Vectorised, on_vectors},
-        unpack::{SPECIAL, Unpacked},
-    },
-    tree::Term,
+use super::{compiled::Compiled, repeats::Repeats};
+use crate::fast::{
+    path::Path,
+    products::{Products, product},
+    simd::{Vectorised, on_vectors},
+    unpack::{SPECIAL, Unpacked},
 };
 
 /// The data of all dots, from which eight are taken: factors and, if they fit a word, products, c, and scales.
@@ -61,7 +55,7 @@ pub(in crate::fast) struct Room {
 /// The arithmetic that computes nodes.
 enum Arithmetic {
     /// That of words of 64 bits.
-    Words { terms: Vec<Terms>, results: Vec<Terms> },
+    Words(Words),
     /// That of f64.
     Numbers(Box<Numbers>),
 }
@@ -132,23 +126,6 @@ impl BlockScales {
     }
 }
 
-/// Eight dots of one evaluator, and the state of their evaluation in words.
-struct InWords<'a> {
-    compiled: &'a Compiled,
-    products: &'a [Elements],
-    loud: &'a Loud,
-    repeats: &'a mut Repeats,
-    c: &'a Elements,
-    scales: &'a BlockScales,
-    terms: &'a mut [Terms],
-    results: &'a mut [Terms],
-    bits: Lanes,
-    /// Where a NaN or an infinity occurs.
-    special: Lanes,
-    /// Where a sum may not fit a word.
-    wide: Lanes,
-}
-
 /// Eight dots of one evaluator, computed as numbers.
 struct AsNumbers<'a> {
     compiled: &'a Compiled,
@@ -184,15 +161,10 @@ impl Compiled {
             let arithmetic = Arithmetic::Numbers(Box::new(numbers));
             return Some(Room { products: elements(k), factors, loud, c, scales, repeats, arithmetic });
         }
-        let narrow = |node: &Node| match self.adders[node.adder].rules.output {
-            Output::Integer { format, .. } => format.bits() < 62,
-            _ => true,
-        };
-        let fits = has_products && self.fits[0] && self.nodes.iter().all(narrow);
-        let room = |count: usize| vec![Terms::ZERO; count];
-        fits.then(|| {
+        let words = if has_products { Words::of(self) } else { None };
+        words.map(|words| {
             let repeats = self.repeats();
-            let arithmetic = Arithmetic::Words { terms: room(self.widest), results: room(self.nodes.len()) };
+            let arithmetic = Arithmetic::Words(words);
             Room { products: elements(k), factors: Vec::new(), loud, c, scales, repeats, arithmetic }
         })
     }
@@ -208,13 +180,9 @@ impl Compiled {
     ) -> [Known; DOTS] {
         room.load(from, places);
         let Room { products, factors, loud, c, scales, repeats, arithmetic } = room;
-        let zero = Lanes::ZERO;
         let found = match arithmetic {
-            Arithmetic::Words { terms, results } => {
-                let (bits, special, wide) = (zero, zero, zero);
-                let task =
-                    InWords { compiled: self, products, loud, repeats, c, scales, terms, results, bits, special, wide };
-                on_vectors(path, task).map(|task| (task.bits, task.special, task.wide)).ok()
+            Arithmetic::Words(words) => {
+                on_vectors(path, InWords { compiled: self, words, products, loud, repeats, c, scales }).ok()
             }
             Arithmetic::Numbers(numbers) => {
                 let factors = (&products[..], &factors[..]);
@@ -237,85 +205,5 @@ impl Vectorised for AsNumbers<'_> {
     fn run(self) -> Self::Output {
         let (bits, abandoned) = self.numbers.compute(self.compiled, self.factors, self.c, (self.loud, self.repeats));
         (bits, abandoned.special, abandoned.wide)
-    }
-}
-
-impl Vectorised for InWords<'_> {
-    type Output = Self;
-
-    #[inline(always)]
-    fn run(mut self) -> Self {
-        let compiled = self.compiled;
-        let (c, special) = self.c.terms(Class::Values, compiled.c_fraction_bits);
-        self.special = special | self.scales.special;
-        self.repeats.begin();
-        for (index, node) in compiled.nodes.iter().enumerate() {
-            let step = self.repeats.step(index, compiled.terms_of(node), |k| self.loud.is_quiet(k));
-            if step == Step::Known {
-                continue;
-            }
-            let adder = &compiled.adders[node.adder];
-            let mut highest = Highest::NONE;
-            let keeps_zeros = adder.rules.below == Below::OnesComplement;
-            let scales = |scale: Scale, k: usize| {
-                let is_scaled = compiled.scale.is_some() && adder.rules.scale == scale;
-                is_scaled.then(|| &self.scales.of_blocks[k / compiled.scale_block])
-            };
-            let (mut count, mut has_zero) = (0, false);
-            for term in compiled.terms_of(node) {
-                let term = match *term {
-                    Term::Product(k) => {
-                        // One +0 counts as much as many, except in one's complement.
-                        if self.loud.is_quiet(k) && std::mem::replace(&mut has_zero, true) && !keeps_zeros {
-                            continue;
-                        }
-                        let bits = compiled.product_fraction_bits;
-                        let (mut product, special) = self.products[k].terms(Class::Products, bits);
-                        if let Some(scale) = scales(Scale::Products, k) {
-                            product.scale(scale);
-                        }
-                        self.special = self.special | special;
-                        if adder.rules.product_overflow {
-                            let leading = product.lsb + product.magnitude.length();
-                            self.special =
-                                self.special | leading.is_above(Lanes::all(128)) & !product.magnitude.is_zero();
-                        }
-                        product
-                    }
-                    Term::Node(index) => self.results[self.repeats.place(index)],
-                    Term::C => c,
-                    Term::PositiveZero => Terms::ZERO,
-                };
-                self.terms[count] = term;
-                count += 1;
-                highest.join(&self.terms[count - 1]);
-            }
-            let terms = &self.terms[..count];
-            let scale = match compiled.terms_of(node).first() {
-                Some(Term::Product(k)) => scales(Scale::Sum, *k),
-                _ => None,
-            };
-            let sum = sum(adder, terms, &highest, node, scale, &mut self.wide);
-            let mut special = Lanes::ZERO;
-            if matches!(adder.rules.output, Output::Integer { .. }) {
-                // Integers have no bits below 1, unless a grid created some.
-                self.wide = self.wide | !sum.lsb.is_zero();
-            }
-            let rounded = rounded(adder, terms, sum, self.special | self.wide, &mut special);
-            if index + 1 == compiled.nodes.len() {
-                self.bits = rounded.bits;
-                break;
-            }
-            self.special = self.special | special;
-            if !(!self.special & !self.wide).any() {
-                return self;
-            }
-            let left = !self.special & !self.wide;
-            let is_same = |other: usize| !(!rounded.read.is(&self.results[other]) & left).any();
-            if !self.repeats.is_unchanged(step, index, is_same) {
-                self.results[index] = rounded.read;
-            }
-        }
-        self
     }
 }

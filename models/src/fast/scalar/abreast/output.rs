@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     adder::{Class, Output, ZeroSign},
-    fast::unpack::{NEGATIVE, SPECIAL, Unpacked, ZERO},
+    fast::unpack::{INFINITE, NAN, NEGATIVE, Unpacked, ZERO},
 };
 
 /// The bits of a sum, and the sum as the next node reads it.
@@ -90,15 +90,18 @@ fn whole(format: Format, saturates: bool, sum: &Sum) -> Rounded {
     Rounded { bits: within & Lanes::all(format.mask().cast_signed()), read }
 }
 
-/// Rounds sums, except for the abandoned ones. Adds the results that are NaN or infinite to `special`.
+/// Rounds sums, except for those whose results are known or not asked for. Returns where results are infinite, and where
+/// they are NaN.
 #[inline(always)]
-pub(super) fn rounded(adder: &Adding, terms: &[Terms], sum: Sum, given_up: Lanes, special: &mut Lanes) -> Rounded {
+pub(super) fn rounded(adder: &Adding, terms: &[Terms], sum: Sum, left_out: Lanes) -> (Rounded, (Lanes, Lanes)) {
+    let (mut infinite, mut nan) = (Lanes::ZERO, Lanes::ZERO);
     if let Output::Integer { format, saturates } = adder.rules.output {
-        return whole(format, saturates, &sum);
+        return (whole(format, saturates, &sum), (infinite, nan));
     }
     let (Output::Float { .. }, Some(rounder)) = (adder.rules.output, &adder.float) else {
         let Sum { negative, magnitude, lsb, exponent } = sum;
-        return Rounded { bits: Lanes::ZERO, read: Terms { class: Class::Sums, negative, magnitude, lsb, exponent } };
+        let read = Terms { class: Class::Sums, negative, magnitude, lsb, exponent };
+        return (Rounded { bits: Lanes::ZERO, read }, (infinite, nan));
     };
     let encoding = &rounder.encoding;
     let is_zero = sum.magnitude.is_zero();
@@ -119,7 +122,7 @@ pub(super) fn rounded(adder: &Adding, terms: &[Terms], sum: Sum, given_up: Lanes
         lsb: exponent - Lanes::all(read_bits),
         exponent,
     };
-    let other = !normal & !given_up;
+    let other = !normal & !left_out;
     if other.any() {
         for lane in (0..DOTS).filter(|lane| other.0[*lane] != 0) {
             let negative = negative.0[lane] != 0;
@@ -134,10 +137,9 @@ pub(super) fn rounded(adder: &Adding, terms: &[Terms], sum: Sum, given_up: Lanes
             read.magnitude.0[lane] = significand.cast_signed();
             read.lsb.0[lane] = i64::from(exponent) - read_bits;
             read.exponent.0[lane] = if kind & ZERO != 0 { NO_EXPONENT } else { i64::from(exponent) };
-            if kind & SPECIAL != 0 {
-                special.0[lane] = -1;
-            }
+            infinite.0[lane] = -i64::from(kind & INFINITE != 0);
+            nan.0[lane] = -i64::from(kind & NAN != 0);
         }
     }
-    Rounded { bits, read }
+    (Rounded { bits, read }, (infinite, nan))
 }
