@@ -10,6 +10,7 @@ mod loud;
 mod output;
 mod pairs;
 mod reals;
+mod scales;
 mod sum;
 mod whole;
 mod words;
@@ -20,15 +21,15 @@ use elements::Elements;
 use lanes::Lanes;
 use loud::Loud;
 use pairs::Numbers;
-use sum::Scales;
+use scales::BlockScales;
 use words::{InWords, Words};
 
 use super::{compiled::Compiled, repeats::Repeats};
 use crate::fast::{
     path::Path,
-    products::{Products, product},
+    products::Products,
     simd::{Vectorised, on_vectors},
-    unpack::{SPECIAL, Unpacked},
+    unpack::Unpacked,
 };
 
 /// The data of all dots, from which eight are taken: factors and, if they fit a word, products, c, and scales.
@@ -96,33 +97,6 @@ impl Room {
             put(&mut self.c, lane, &from.c[*place]);
             self.scales.load(from.scales, lane, *place);
         }
-    }
-}
-
-/// The products of the scales of each block, read once for all products of the block.
-struct BlockScales {
-    of_blocks: Vec<Scales>,
-    fraction_bits: i32,
-    /// Where one is NaN.
-    special: Lanes,
-}
-
-impl BlockScales {
-    fn new(blocks: usize, fraction_bits: i32) -> Self {
-        Self { of_blocks: vec![Scales::ZERO; blocks], fraction_bits, special: Lanes::ZERO }
-    }
-
-    /// Reads those of the dot at `place`.
-    #[inline(always)]
-    fn load(&mut self, [of_a, of_b]: [&[Unpacked]; 2], lane: usize, place: usize) {
-        let from = place * self.of_blocks.len();
-        let mut kinds = 0;
-        for (scales, (a, b)) in self.of_blocks.iter_mut().zip(of_a.iter().zip(of_b).skip(from)) {
-            let scale = product(a, b);
-            kinds |= scale.kind;
-            scales.put(lane, &scale, self.fraction_bits);
-        }
-        self.special.0[lane] = -i64::from(kinds & SPECIAL != 0);
     }
 }
 

@@ -6,12 +6,12 @@ use super::{
         output::infinity,
         repeats::{Repeats, Step},
     },
-    BlockScales,
     elements::Elements,
     invalid,
     lanes::Lanes,
     loud::Loud,
     output::rounded,
+    scales::BlockScales,
     sum::{Highest, NO_EXPONENT, Terms, sum},
 };
 use crate::{
