@@ -10,7 +10,7 @@ use crate::pack::{ROW_BYTES, TILE_BYTES, pack_b};
 
 /// The operand of LDTILECFG (*specified*: Intel SDM volume 2, LDTILECFG).
 #[repr(C, align(64))]
-pub(crate) struct TileConfig {
+struct TileConfig {
     palette: u8,
     start_row: u8,
     reserved: [u8; 14],
@@ -23,7 +23,7 @@ impl TileConfig {
     ///
     /// As C and D, a tile is 16 rows of 16 32-bit elements; as A, 16 rows of 64 bytes of k; as B, 16 rows of 16 four-byte
     /// groups of k.
-    pub(crate) const EIGHT: Self = Self {
+    const EIGHT: Self = Self {
         palette: 1,
         start_row: 0,
         reserved: [0; 14],

@@ -5,7 +5,7 @@
 
 use std::arch::asm;
 
-use crate::amx::TileConfig;
+use crate::amx::Tiles;
 use crate::pack::{ROW_BYTES, TILE_BYTES};
 
 /// Runs `steps` rounds; `sums` holds C before and D after.
@@ -167,12 +167,13 @@ macro_rules! tile_loop {
         /// # Safety
         /// As for [`Loop`], with [`TMM`]; B is packed.
         pub(crate) unsafe fn $name(steps: u64, a: *const u8, b: *const u8, sums: *mut u8) {
+            // SAFETY: the caller vouches for the instruction.
+            let _configured = unsafe { Tiles::configure() };
             // SAFETY: the caller vouches for the instruction and for 2 tiles of A and of B and 4 of sums, 1024 bytes
-            // each; the configuration describes 8 tiles of 16 rows of 64 bytes, and each TILELOADD and TILESTORED steps
-            // 64 bytes per row. The loop ends after `steps` rounds; the tiles are released within the block.
+            // each; 8 tiles of 16 rows of 64 bytes are configured, and each TILELOADD and TILESTORED steps 64 bytes per
+            // row. The loop ends after `steps` rounds.
             unsafe {
                 asm!(
-                    "ldtilecfg [{config}]",
                     "tileloadd tmm0, [{sums} + {row}*1]",
                     "tileloadd tmm1, [{sums} + {row}*1 + 1024]",
                     "tileloadd tmm2, [{sums} + {row}*1 + 2048]",
@@ -193,8 +194,6 @@ macro_rules! tile_loop {
                     "tilestored [{sums} + {row}*1 + 1024], tmm1",
                     "tilestored [{sums} + {row}*1 + 2048], tmm2",
                     "tilestored [{sums} + {row}*1 + 3072], tmm3",
-                    "tilerelease",
-                    config = in(reg) &TileConfig::EIGHT,
                     row = in(reg) ROW_BYTES,
                     a = in(reg) a,
                     b = in(reg) b,

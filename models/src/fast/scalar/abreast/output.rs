@@ -3,7 +3,7 @@
 use mxprobe_api::{Format, Rounding};
 
 use super::{
-    super::output::{Adding, Rounder},
+    super::output::{Adding, Rounder, infinity},
     lanes::{DOTS, Lanes},
     sum::{NO_EXPONENT, Sum, Terms},
 };
@@ -16,6 +16,13 @@ use crate::{
 pub(super) struct Rounded {
     pub(super) bits: Lanes,
     pub(super) read: Terms,
+}
+
+/// The bits of infinities, negative ones where the mask holds.
+#[inline(always)]
+pub(super) fn infinities(format: Format, negative: Lanes) -> Lanes {
+    let all = |is_negative| Lanes::all(infinity(format, is_negative).cast_signed());
+    all(true).select(negative, all(false))
 }
 
 /// Whether a zero sum is −0.

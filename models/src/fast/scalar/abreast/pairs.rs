@@ -12,13 +12,14 @@ use mxprobe_api::{FloatEncoding, Format, Overflow, Rounding, Specials, Subnormal
 use super::{
     super::{
         compiled::{Compiled, Node},
-        output::{Adding, Rounder, infinity},
+        output::{Adding, Rounder},
         repeats::{Repeats, Step},
     },
     elements::Elements,
     invalid,
     lanes::Lanes,
     loud::Loud,
+    output::infinities,
     reals::{Reals, SIGN},
     sum::{NO_EXPONENT, Terms},
     whole::{Unit, whole},
@@ -689,6 +690,5 @@ fn encoded(adder: &Adding, rounder: &Rounder, value: Reals) -> Lanes {
     let field = Lanes::ZERO.select(value.is_zero(), field);
     let sign = (value.is_negative() & Lanes::all(1)) << Lanes::all(i64::from(rounder.sign_at));
     let finite = field << Lanes::all(i64::from(encoding.unread_bits)) | sign;
-    let infinity = |negative| Lanes::all(infinity(adder.format, negative).cast_signed());
-    infinity(true).select(value.is_negative(), infinity(false)).select(value.is_infinite(), finite)
+    infinities(adder.format, value.is_negative()).select(value.is_infinite(), finite)
 }

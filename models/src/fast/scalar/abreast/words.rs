@@ -3,14 +3,13 @@
 use super::{
     super::{
         compiled::{Compiled, Node},
-        output::infinity,
         repeats::{Repeats, Step},
     },
     elements::Elements,
     invalid,
     lanes::Lanes,
     loud::Loud,
-    output::rounded,
+    output::{infinities, rounded},
     scales::BlockScales,
     sum::{Highest, NO_EXPONENT, Terms, sum},
 };
@@ -56,11 +55,6 @@ impl Infinite {
     #[inline(always)]
     fn is_nan(self) -> Lanes {
         self.positive & self.negative
-    }
-
-    #[inline(always)]
-    fn differs(self, other: Self) -> Lanes {
-        self.positive ^ other.positive | self.negative ^ other.negative
     }
 }
 
@@ -189,10 +183,9 @@ impl Vectorised for InWords<'_> {
                 }
                 rounded.read.put_zero(found.either(), found.negative);
                 if is_last {
-                    let signed = |negative| Lanes::all(infinity(adder.format, negative).cast_signed());
-                    bits = signed(true).select(found.negative, signed(false));
-                    bits = Lanes::all(nan.flatten().unwrap_or(0).cast_signed()).select(found.is_nan(), bits);
-                    rounded.bits = bits.select(found.either(), rounded.bits);
+                    let nan = Lanes::all(nan.flatten().unwrap_or(0).cast_signed());
+                    let other = nan.select(found.is_nan(), infinities(adder.format, found.negative));
+                    rounded.bits = other.select(found.either(), rounded.bits);
                 }
             }
             if is_last {
@@ -203,10 +196,8 @@ impl Vectorised for InWords<'_> {
             if !left.any() {
                 break;
             }
-            let is_same = |other: usize| {
-                let differs = if are_finite { Lanes::ZERO } else { found.differs(infinite[other]) };
-                !((!rounded.read.is(&results[other]) | differs) & left).any()
-            };
+            // +0 added to an infinity or a NaN is that again, and added to a number it is neither.
+            let is_same = |other: usize| !(!rounded.read.is(&results[other]) & left).any();
             if !repeats.is_unchanged(step, index, is_same) {
                 results[index] = rounded.read;
                 if !are_finite {
