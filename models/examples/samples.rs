@@ -25,6 +25,8 @@ fn main() {
         ("mi300x", "mfma.m32n32k8.f32.f16.f16.f32"),
         ("rdna3", "wmma.m16n16k16.f32.f16.f16.f32"),
         ("amx", "amx.m16n16k32.f32.bf16.bf16.f32"),
+        ("h100", "mma.m8n8k4.f64.f64.f64.f64"),
+        ("rdna4", "wmma.m16n16k16.bf16.bf16.bf16.bf16.wave32"),
     ] {
         let id: OperationId = operation.parse().expect("an operation");
         let model = shipped().iter().find(|model| model.name == name).expect("a shipped model");

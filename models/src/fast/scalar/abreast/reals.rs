@@ -27,46 +27,51 @@ impl Reals {
 
     #[inline(always)]
     fn map(self, one: impl Fn(f64) -> f64) -> Self {
-        let mut found = [0.0; DOTS];
-        for (lane, slot) in found.iter_mut().enumerate() {
-            *slot = one(self.0[lane]);
-        }
-        Self(found)
+        let [a, b, c, d, e, f, g, h] = self.0;
+        Self([one(a), one(b), one(c), one(d), one(e), one(f), one(g), one(h)])
     }
 
     #[inline(always)]
     fn zip(self, other: Self, two: impl Fn(f64, f64) -> f64) -> Self {
-        let mut found = [0.0; DOTS];
-        for (lane, slot) in found.iter_mut().enumerate() {
-            *slot = two(self.0[lane], other.0[lane]);
-        }
-        Self(found)
+        let (x, y) = (self.0, other.0);
+        let of = |lane: usize| two(x[lane], y[lane]);
+        Self([of(0), of(1), of(2), of(3), of(4), of(5), of(6), of(7)])
     }
 
     #[inline(always)]
     fn compare(self, other: Self, holds: impl Fn(f64, f64) -> bool) -> Lanes {
-        let mut found = [0; DOTS];
-        for (lane, slot) in found.iter_mut().enumerate() {
-            *slot = -i64::from(holds(self.0[lane], other.0[lane]));
-        }
-        Lanes(found)
+        let (x, y) = (self.0, other.0);
+        let of = |lane: usize| -i64::from(holds(x[lane], y[lane]));
+        Lanes([of(0), of(1), of(2), of(3), of(4), of(5), of(6), of(7)])
+    }
+
+    #[inline(always)]
+    fn into_lanes(self, one: impl Fn(f64) -> i64) -> Lanes {
+        let [a, b, c, d, e, f, g, h] = self.0;
+        Lanes([one(a), one(b), one(c), one(d), one(e), one(f), one(g), one(h)])
+    }
+
+    #[inline(always)]
+    fn from_lanes(lanes: Lanes, one: impl Fn(i64) -> f64) -> Self {
+        let [a, b, c, d, e, f, g, h] = lanes.0;
+        Self([one(a), one(b), one(c), one(d), one(e), one(f), one(g), one(h)])
     }
 
     #[inline(always)]
     pub(super) fn bits(self) -> Lanes {
-        Lanes(self.0.map(|value| value.to_bits().cast_signed()))
+        self.into_lanes(|value| value.to_bits().cast_signed())
     }
 
     #[inline(always)]
     pub(super) fn of_bits(bits: Lanes) -> Self {
-        Self(bits.0.map(|bits| f64::from_bits(bits.cast_unsigned())))
+        Self::from_lanes(bits, |bits| f64::from_bits(bits.cast_unsigned()))
     }
 
     /// Whole numbers of at most 53 bits.
     #[inline(always)]
     #[allow(clippy::cast_precision_loss, reason = "at most 53 bits")]
     pub(super) fn of_whole(numbers: Lanes) -> Self {
-        Self(numbers.0.map(|number| number as f64))
+        Self::from_lanes(numbers, |number| number as f64)
     }
 
     /// Two to the power of numbers from −1022 to 1023.
@@ -164,11 +169,8 @@ impl Reals {
     /// The product and another term, rounded once.
     #[inline(always)]
     pub(super) fn times_and(self, factor: Self, term: Self) -> Self {
-        let mut found = [0.0; DOTS];
-        for (lane, slot) in found.iter_mut().enumerate() {
-            *slot = self.0[lane].mul_add(factor.0[lane], term.0[lane]);
-        }
-        Self(found)
+        let of = |lane: usize| self.0[lane].mul_add(factor.0[lane], term.0[lane]);
+        Self([of(0), of(1), of(2), of(3), of(4), of(5), of(6), of(7)])
     }
 
     /// The rounded sum, and its error, which is exact without overflow.
