@@ -3,11 +3,21 @@
 use super::super::{compiled::Compiled, output::Causes};
 use crate::{fast::unpack::NAN, tree::Term};
 
-/// The bits of d of a dot without a NaN, in some nodes of which infinities of both signs are added. `None` if they depend
-/// on the nodes.
+/// The bits of d of a dot without a NaN, in some nodes of which infinities of both signs are added, if they were needed.
+#[derive(Default)]
+pub(super) struct Nan(Option<Option<u64>>);
+
+impl Nan {
+    /// The bits, unless they depend on the nodes.
+    #[inline(always)]
+    pub(super) fn of(&mut self, compiled: &Compiled) -> Option<u64> {
+        *self.0.get_or_insert_with(|| nan(compiled))
+    }
+}
+
 #[cold]
 #[inline(never)]
-pub(super) fn nan(compiled: &Compiled) -> Option<u64> {
+fn nan(compiled: &Compiled) -> Option<u64> {
     let of = |adder: usize| {
         let adder = &compiled.adders[adder];
         // An unrounded sum has no bits: it passes on why it is NaN.

@@ -16,7 +16,7 @@ use super::{
         repeats::{Repeats, Step},
     },
     elements::Elements,
-    invalid,
+    invalid::Nan,
     lanes::Lanes,
     loud::Loud,
     output::infinities,
@@ -124,8 +124,7 @@ pub(super) struct Numbers {
     of_c: Lanes,
     results: Vec<Reals>,
     has_factors: bool,
-    /// The bits of d where infinities of both signs were added, as [`invalid::nan`] finds them, if they were asked for.
-    nan: Option<Option<u64>>,
+    nan: Nan,
 }
 
 /// Whether products do not fit one number.
@@ -182,7 +181,7 @@ impl Numbers {
             of_c: Lanes::ZERO,
             results: vec![Reals::ZERO; compiled.nodes.len()],
             has_factors,
-            nan: None,
+            nan: Nan::default(),
         }
     }
 
@@ -259,7 +258,7 @@ impl Numbers {
             if !are_finite || self.has_factors && !is_native(adder) {
                 value = self.not_finite((compiled, repeats), node, value, &mut own);
                 if value.is_nan().any() {
-                    let is_known = self.nan.get_or_insert_with(|| invalid::nan(compiled)).is_some();
+                    let is_known = self.nan.of(compiled).is_some();
                     own.special = own.special | value.is_nan() & Lanes::all(if is_known { 0 } else { -1 });
                 }
             }
@@ -271,7 +270,9 @@ impl Numbers {
             }
             if index + 1 == compiled.nodes.len() {
                 bits = encoded(adder, rounder, value);
-                if let Some(Some(nan)) = self.nan {
+                if value.is_nan().any()
+                    && let Some(nan) = self.nan.of(compiled)
+                {
                     bits = Lanes::all(nan.cast_signed()).select(value.is_nan(), bits);
                 }
             }

@@ -6,7 +6,7 @@ use super::{
         repeats::{Repeats, Step},
     },
     elements::Elements,
-    invalid,
+    invalid::Nan,
     lanes::Lanes,
     loud::Loud,
     output::{infinities, rounded},
@@ -26,8 +26,7 @@ pub(super) struct Words {
     results: Vec<Terms>,
     /// Which results are infinite, if any is.
     infinite: Vec<Infinite>,
-    /// The bits of d where infinities of both signs were added, as [`invalid::nan`] finds them, if they were asked for.
-    nan: Option<Option<u64>>,
+    nan: Nan,
 }
 
 /// Where a result is infinite, by its sign. It is NaN where it is both.
@@ -72,7 +71,7 @@ impl Words {
             terms: room(compiled.widest),
             results: room(count),
             infinite: vec![Infinite::NONE; count],
-            nan: None,
+            nan: Nan::default(),
         })
     }
 }
@@ -178,12 +177,12 @@ impl Vectorised for InWords<'_> {
                 if is_whole {
                     special = special | found.either();
                 }
-                if found.is_nan().any() && nan.get_or_insert_with(|| invalid::nan(compiled)).is_none() {
+                if found.is_nan().any() && nan.of(compiled).is_none() {
                     special = special | found.is_nan();
                 }
                 rounded.read.put_zero(found.either(), found.negative);
                 if is_last {
-                    let nan = Lanes::all(nan.flatten().unwrap_or(0).cast_signed());
+                    let nan = Lanes::all(nan.of(compiled).unwrap_or(0).cast_signed());
                     let other = nan.select(found.is_nan(), infinities(adder.format, found.negative));
                     rounded.bits = other.select(found.either(), rounded.bits);
                 }
