@@ -1,7 +1,7 @@
 //! Eight numbers side by side, which the compiler keeps in vectors.
 //!
 //! Functions of lanes contain no loops. A node's arithmetic is thousands of such functions inlined into one, and the compiler
-//! takes forty times as long to unroll as many loops there.
+//! takes fifty times as long to unroll as many loops there.
 
 use std::ops::{Add, BitAnd, BitOr, BitXor, Neg, Not, Shl, Shr, Sub};
 
