@@ -3,7 +3,8 @@
 use super::super::{compiled::Compiled, output::Causes};
 use crate::{fast::unpack::NAN, tree::Term};
 
-/// The bits of d of a dot without a NaN, in some nodes of which infinities of both signs are added, if they were needed.
+/// The bits of d of a dot without a NaN, in some nodes of which infinities of both signs are added, found when they
+/// are first needed.
 #[derive(Default)]
 pub(super) struct Nan(Option<Option<u64>>);
 

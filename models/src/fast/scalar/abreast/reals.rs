@@ -2,7 +2,7 @@
 
 use std::ops::{Add, Mul, Neg, Sub};
 
-use super::lanes::{DOTS, Lanes};
+use super::lanes::{DOTS, Lanes, each};
 
 /// The fraction bits of f64.
 const FRACTION_BITS: i64 = 52;
@@ -27,51 +27,34 @@ impl Reals {
 
     #[inline(always)]
     fn map(self, one: impl Fn(f64) -> f64) -> Self {
-        let [a, b, c, d, e, f, g, h] = self.0;
-        Self([one(a), one(b), one(c), one(d), one(e), one(f), one(g), one(h)])
+        Self(each(|lane| one(self.0[lane])))
     }
 
     #[inline(always)]
     fn zip(self, other: Self, two: impl Fn(f64, f64) -> f64) -> Self {
-        let (x, y) = (self.0, other.0);
-        let of = |lane: usize| two(x[lane], y[lane]);
-        Self([of(0), of(1), of(2), of(3), of(4), of(5), of(6), of(7)])
+        Self(each(|lane| two(self.0[lane], other.0[lane])))
     }
 
     #[inline(always)]
     fn compare(self, other: Self, holds: impl Fn(f64, f64) -> bool) -> Lanes {
-        let (x, y) = (self.0, other.0);
-        let of = |lane: usize| -i64::from(holds(x[lane], y[lane]));
-        Lanes([of(0), of(1), of(2), of(3), of(4), of(5), of(6), of(7)])
-    }
-
-    #[inline(always)]
-    fn into_lanes(self, one: impl Fn(f64) -> i64) -> Lanes {
-        let [a, b, c, d, e, f, g, h] = self.0;
-        Lanes([one(a), one(b), one(c), one(d), one(e), one(f), one(g), one(h)])
-    }
-
-    #[inline(always)]
-    fn from_lanes(lanes: Lanes, one: impl Fn(i64) -> f64) -> Self {
-        let [a, b, c, d, e, f, g, h] = lanes.0;
-        Self([one(a), one(b), one(c), one(d), one(e), one(f), one(g), one(h)])
+        Lanes(each(|lane| -i64::from(holds(self.0[lane], other.0[lane]))))
     }
 
     #[inline(always)]
     pub(super) fn bits(self) -> Lanes {
-        self.into_lanes(|value| value.to_bits().cast_signed())
+        Lanes(each(|lane| self.0[lane].to_bits().cast_signed()))
     }
 
     #[inline(always)]
     pub(super) fn of_bits(bits: Lanes) -> Self {
-        Self::from_lanes(bits, |bits| f64::from_bits(bits.cast_unsigned()))
+        Self(each(|lane| f64::from_bits(bits.0[lane].cast_unsigned())))
     }
 
     /// Whole numbers of at most 53 bits.
     #[inline(always)]
     #[allow(clippy::cast_precision_loss, reason = "at most 53 bits")]
     pub(super) fn of_whole(numbers: Lanes) -> Self {
-        Self::from_lanes(numbers, |number| number as f64)
+        Self(each(|lane| numbers.0[lane] as f64))
     }
 
     /// Two to the power of numbers from −1022 to 1023.
@@ -169,8 +152,7 @@ impl Reals {
     /// The product and another term, rounded once.
     #[inline(always)]
     pub(super) fn times_and(self, factor: Self, term: Self) -> Self {
-        let of = |lane: usize| self.0[lane].mul_add(factor.0[lane], term.0[lane]);
-        Self([of(0), of(1), of(2), of(3), of(4), of(5), of(6), of(7)])
+        Self(each(|lane| self.0[lane].mul_add(factor.0[lane], term.0[lane])))
     }
 
     /// The rounded sum, and its error, which is exact without overflow.

@@ -177,13 +177,15 @@ impl Vectorised for InWords<'_> {
                 if is_whole {
                     special = special | found.either();
                 }
-                if found.is_nan().any() && nan.of(compiled).is_none() {
-                    special = special | found.is_nan();
+                let is_nan = found.is_nan();
+                let nan = if is_nan.any() { nan.of(compiled) } else { Some(0) };
+                if nan.is_none() {
+                    special = special | is_nan;
                 }
                 rounded.read.put_zero(found.either(), found.negative);
                 if is_last {
-                    let nan = Lanes::all(nan.of(compiled).unwrap_or(0).cast_signed());
-                    let other = nan.select(found.is_nan(), infinities(adder.format, found.negative));
+                    let nan = Lanes::all(nan.unwrap_or(0).cast_signed());
+                    let other = nan.select(is_nan, infinities(adder.format, found.negative));
                     rounded.bits = other.select(found.either(), rounded.bits);
                 }
             }
