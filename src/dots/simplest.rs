@@ -57,15 +57,7 @@ pub fn simplest<E>(
 ) -> Result<Dot, E> {
     let mut best = dot.clone();
     for _ in 0..STEPS {
-        let now = cost(id, &best);
-        let mut simpler: Vec<([u64; 5], Dot)> = neighbours(id, &best)
-            .into_iter()
-            .map(|dot| (cost(id, &dot), dot))
-            .filter(|(cost, _)| *cost < now)
-            .collect();
-        simpler.sort_by_key(|(cost, _)| *cost);
-        simpler.dedup_by(|left, right| left.1 == right.1);
-        let dots: Vec<Dot> = simpler.into_iter().map(|(_, dot)| dot).collect();
+        let dots = simpler_neighbours(id, &best);
         if dots.is_empty() {
             break;
         }
@@ -76,6 +68,16 @@ pub fn simplest<E>(
         }
     }
     Ok(best)
+}
+
+/// Those neighbours of a dot that are simpler than it, the simplest first.
+fn simpler_neighbours(id: &OperationId, dot: &Dot) -> Vec<Dot> {
+    let now = cost(id, dot);
+    let mut simpler: Vec<([u64; 5], Dot)> =
+        neighbours(id, dot).into_iter().map(|dot| (cost(id, &dot), dot)).filter(|(cost, _)| *cost < now).collect();
+    simpler.sort_by_key(|(cost, _)| *cost);
+    simpler.dedup_by(|left, right| left.1 == right.1);
+    simpler.into_iter().map(|(_, dot)| dot).collect()
 }
 
 /// Dots that are one small or large step simpler or close to that.

@@ -160,7 +160,7 @@ impl Search<'_, '_> {
         if self.subject().id().d == UPPER_HALF && may_be_cut && !is_whole && !is_cut {
             found.extend(self.told_before_a_cut(skeleton));
         }
-        found.sort_by_key(|scored| std::cmp::Reverse(scored.explained));
+        scored::best_first(&mut found);
         found
     }
 
@@ -220,7 +220,7 @@ impl Search<'_, '_> {
     fn refined_beforehand(&mut self, mut candidates: Vec<Scored>) -> Result<Option<Scored>, Error> {
         let all = self.experiments.dots.len();
         candidates.retain(|scored| scored.explained * 100 >= all * NEARLY);
-        candidates.sort_by_key(|scored| std::cmp::Reverse(scored.explained));
+        scored::best_first(&mut candidates);
         let is_cut = looks_cut(&candidates);
         let other = candidates.iter().position(|scored| is_rounded_twice(scored) != is_cut);
         let mut order: Vec<Scored> =

@@ -309,7 +309,7 @@ impl Search<'_, '_> {
         let mut trees: Vec<Arc<Skeleton>> = some.map(|scored| Arc::clone(&scored.hypothesis.skeleton)).collect();
         trees.retain(|tree| seen.insert((tree.expression.clone(), tree.roles.len())));
         let mut nearest = tried.clone();
-        nearest.sort_by_key(|scored| std::cmp::Reverse(scored.explained));
+        scored::best_first(&mut nearest);
         for giving in nearest.into_iter().take(GIVING) {
             let explained = all.len() - scored::unexplained(&mut self.experiments, &giving.hypothesis).len();
             if explained * 100 < all.len() * NEARLY_AT_FIRST {

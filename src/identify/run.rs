@@ -323,7 +323,7 @@ impl Search<'_, '_> {
                 return Ok(Some(found));
             }
         }
-        near.sort_by_key(|scored| std::cmp::Reverse(scored.explained));
+        scored::best_first(&mut near);
         self.each_refined(near, tried)
     }
 
@@ -342,7 +342,7 @@ impl Search<'_, '_> {
         }
         self.experiments.stage(100);
         let mut nearest = tried.clone();
-        nearest.sort_by_key(|scored| (std::cmp::Reverse(scored.explained), scored.hypothesis.complexity()));
+        scored::best_and_simplest_first(&mut nearest);
         for scored in nearest.into_iter().take(BENT_SHAPES) {
             if self.experiments.is_late() || scored.explained * 100 < self.experiments.dots.len() * NEARLY_AT_FIRST {
                 break;
@@ -548,7 +548,7 @@ impl Search<'_, '_> {
             }
         }
         for (count, pairs) in BENT_FAR {
-            tried.sort_by_key(|scored| std::cmp::Reverse(scored.explained));
+            scored::best_first(&mut tried);
             tried.truncate(BENT);
             for scored in tried.clone().into_iter().take(count) {
                 if self.experiments.is_late() {
@@ -563,7 +563,7 @@ impl Search<'_, '_> {
         if let Some(found) = self.bend_beyond_the_budget(&mut tried)? {
             return Ok(found);
         }
-        tried.sort_by_key(|scored| std::cmp::Reverse(scored.explained));
+        scored::best_first(&mut tried);
         match tried.first() {
             Some(best) => self.outside(&best.clone()),
             None => Err(Error::invalid(format!("no summation tree to try for {}", self.subject().id()))),

@@ -173,7 +173,7 @@ impl<T> Parameter<T> {
     }
 
     /// The parameters of a table with a matching turn, ordered by turn.
-    pub fn by_turn(table: &'static [Self], turn: impl Fn(Turn) -> bool) -> Vec<&'static Self> {
+    pub fn by_turn(table: &'static [Self], turn: fn(Turn) -> bool) -> Vec<&'static Self> {
         let mut found: Vec<_> = table.iter().filter(|parameter| turn(parameter.turn)).collect();
         found.sort_by_key(|parameter| parameter.turn);
         found

@@ -189,7 +189,7 @@ fn flushes(now: Flush) -> Vec<Flush> {
 }
 
 /// Adds changes to every value of the parameters whose turn it is, alone and together with other parameters.
-fn of_turn(experiments: &Experiments<'_, '_>, adder: &Adder, turn: impl Fn(Turn) -> bool, changes: &mut Vec<Change>) {
+fn of_turn(experiments: &Experiments<'_, '_>, adder: &Adder, turn: fn(Turn) -> bool, changes: &mut Vec<Change>) {
     for parameter in Parameter::by_turn(&PARAMETERS, turn).into_iter().filter(|parameter| parameter.applies(adder)) {
         let bits = |bits: RangeInclusive<i32>| bits.map(Setting::Whole);
         let settings: Vec<Setting> = match parameter.tried {

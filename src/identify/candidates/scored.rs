@@ -1,6 +1,9 @@
 //! Candidates and the dots that they explain.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::{
+    cmp::Reverse,
+    sync::atomic::{AtomicUsize, Ordering},
+};
 
 use mxprobe_api::{Decoded, Error, OperationId};
 use mxprobe_models::{Evaluator, Sample};
@@ -199,6 +202,16 @@ pub(in crate::identify) fn without(all: &[usize], wrong: &[usize]) -> Vec<usize>
     all.iter().copied().filter(|at| wrong.binary_search(at).is_err()).collect()
 }
 
+/// Sorts candidates by the dots that they explain, most first. Equals keep their order.
+pub(in crate::identify) fn best_first(candidates: &mut [Scored]) {
+    candidates.sort_by_key(|scored| Reverse(scored.explained));
+}
+
+/// As [`best_first`]; of candidates that explain equally many, the simplest first.
+pub(in crate::identify) fn best_and_simplest_first(candidates: &mut [Scored]) {
+    candidates.sort_by_key(|scored| (Reverse(scored.explained), scored.hypothesis.complexity()));
+}
+
 /// Replaces the best candidate by one that explains more than it does, or more than `least` if there is none.
 pub(in crate::identify) fn keep_better(best: &mut Option<Scored>, least: usize, found: Scored) {
     if found.explained > best.as_ref().map_or(least, |best| best.explained) {
@@ -225,7 +238,7 @@ pub(in crate::identify) fn keep_among(
             explained.map(|explained| Scored { hypothesis: hypothesis.clone(), explained })
         });
         found.extend(kept);
-        found.sort_by_key(|scored| std::cmp::Reverse(scored.explained));
+        best_first(found);
         found.truncate(most);
     }
 }

@@ -9,7 +9,7 @@ use crate::{
     identify::{
         candidates::{
             hypothesis::{Hypothesis, ON_THE_WAY},
-            scored::{Scored, explained, spread},
+            scored::{Scored, best_first, explained, spread},
         },
         dots::experiments::Experiments,
         tree::expression::Expression,
@@ -78,7 +78,7 @@ pub(in crate::identify) fn with_values_apart(
     for scored in &mut quick {
         scored.explained = explained(experiments, &scored.hypothesis, &second, second.len()).unwrap_or(0);
     }
-    quick.sort_by_key(|scored| std::cmp::Reverse(scored.explained));
+    best_first(&mut quick);
     quick.truncate(KEPT);
     quick
 }

@@ -10,7 +10,8 @@ use crate::identify::{
         moves::Move,
         proposals,
         scored::{
-            Scored, differing_of, explained, explained_of, keep_among, keep_better, spread, unexplained_of, without,
+            Scored, best_first, differing_of, explained, explained_of, keep_among, keep_better, spread, unexplained_of,
+            without,
         },
         united::exchanged,
     },
@@ -252,7 +253,7 @@ pub(super) fn climb_together(experiments: &mut Experiments<'_, '_>, mut now: Sco
                 starts.push(Scored { hypothesis, explained });
             }
         }
-        starts.sort_by_key(|scored| std::cmp::Reverse(scored.explained));
+        best_first(&mut starts);
         for start in starts.into_iter().take(STARTS) {
             keep_better(&mut better, now.explained, climb(experiments, start, 0, domain));
             if better.as_ref().is_some_and(|better| better.explained == domain.dots.len()) {

@@ -8,7 +8,7 @@ use super::{
 use crate::identify::{
     candidates::{
         hypothesis::Hypothesis,
-        scored::{Scored, explained, half_of_each, unexplained_of, without},
+        scored::{Scored, best_first, explained, half_of_each, unexplained_of, without},
     },
     dots::experiments::Experiments,
     tree::{expression::Expression, skeleton::Role},
@@ -52,7 +52,7 @@ pub(in crate::identify) fn gathered(
             found.extend(beam.into_iter().take(CLIMBED));
         }
     }
-    found.sort_by_key(|scored| std::cmp::Reverse(scored.explained));
+    best_first(&mut found);
     found.truncate(CLIMBED);
     found.into_iter().find_map(|candidate| {
         let found = climb(experiments, candidate, 0, domain);

@@ -16,8 +16,8 @@ use crate::identify::{
         hypothesis::{EACH_PRODUCT, Hypothesis, ON_THE_WAY},
         moves::hand_on,
         scored::{
-            Scored, explained, half_of_each, keep_better, misses_zeros_alone, spread, unexplained, unexplained_of,
-            without,
+            Scored, best_and_simplest_first, explained, half_of_each, keep_better, misses_zeros_alone, spread,
+            unexplained, unexplained_of, without,
         },
     },
     dots::experiments::Experiments,
@@ -84,7 +84,7 @@ pub(in crate::identify) fn most_explaining(
             Scored { explained, ..scored }
         })
         .collect();
-    scored.sort_by_key(|scored| (std::cmp::Reverse(scored.explained), scored.hypothesis.complexity()));
+    best_and_simplest_first(&mut scored);
     scored.dedup_by_key(|scored| {
         (scored.explained, format!("{:?} {:?}", scored.hypothesis.adders, scored.hypothesis.flush))
     });

@@ -10,7 +10,7 @@ use crate::identify::{
     candidates::{
         hypothesis::{Hypothesis, cores, exact_cores, float},
         nan,
-        scored::{Scored, explained, explained_of, keep_among, spread},
+        scored::{Scored, best_first, explained, explained_of, keep_among, spread},
     },
     dots::experiments::{Experiments, Limit},
     tree::skeleton::{Role, Skeleton},
@@ -66,7 +66,7 @@ pub(in crate::identify) fn coarse(experiments: &mut Experiments<'_, '_>, skeleto
         }
     }
     if downward.iter().any(|scored| scored.explained == second.len()) {
-        downward.sort_by_key(|scored| std::cmp::Reverse(scored.explained));
+        best_first(&mut downward);
         return downward;
     }
     let mut beam = downward;
