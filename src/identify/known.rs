@@ -8,7 +8,7 @@ use mxprobe_models::{Evaluator, Flush, Model, Path, Sample, shipped};
 use mxprobe_sim::ModelDevice;
 
 use super::{
-    dots::experiments::{fewer, sample_of},
+    dots::{experiments::fewer, operands::sample_of},
     outcome::Arithmetic,
     verify::{Comparison, verify},
 };

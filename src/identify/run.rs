@@ -12,7 +12,7 @@ use super::{
         integers,
         scored::{self, Scored, keep_better},
     },
-    dots::experiments::{self, Experiments},
+    dots::{experiments::Experiments, first::first_dots},
     fitting::{
         climb::Domain,
         nodes,
@@ -161,7 +161,7 @@ impl Search<'_, '_> {
         let (dots, answers) = seen.into_iter().unzip();
         self.experiments.keep(dots, answers);
         (self.progress)("running the first round of dots");
-        let first = experiments::first_dots(self.subject(), self.effort.first, seed_of(self.effort.seed, 1));
+        let first = first_dots(self.subject(), self.effort.first, seed_of(self.effort.seed, 1));
         self.tested += first.len();
         let answers = self.experiments.only_ask(&first)?;
         if let Some(outcome) = self.elsewhere(&first, &answers, 1)? {

@@ -15,7 +15,7 @@ use super::{
     united::combined,
 };
 use crate::identify::{
-    dots::experiments::{Experiments, conversions},
+    dots::{experiments::Experiments, operands::conversions},
     tree::{expression::Order, skeleton::Role},
 };
 

@@ -11,7 +11,10 @@ use mxprobe_models::{Evaluator, Sample};
 use super::hypothesis::Hypothesis;
 use crate::{
     dots::Dot,
-    identify::dots::experiments::{self, Answered, Experiments, Limit, cost},
+    identify::dots::{
+        experiments::{Answered, Experiments, Limit, cost},
+        operands,
+    },
 };
 
 /// A candidate, and the number of dots that it explains.
@@ -169,7 +172,7 @@ pub(in crate::identify) fn modelled(
     let mut found = Vec::with_capacity(dots.len());
     for dots in dots.chunks(AT_ONCE) {
         sample.clear();
-        dots.iter().for_each(|dot| experiments::push(&mut sample, dot));
+        dots.iter().for_each(|dot| operands::push(&mut sample, dot));
         evaluator.visit(&sample, 0..dots.len(), |_, d| {
             found.push(d);
             true

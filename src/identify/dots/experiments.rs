@@ -5,24 +5,21 @@ use std::{
     ops::Range,
     sync::{
         Arc, OnceLock,
-        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     thread,
     time::Instant,
 };
 
 use mxprobe_api::{Decoded, Error, Format, OperationId};
-use mxprobe_models::{Flush, Sample, holds};
+use mxprobe_models::{Flush, Sample};
 
 use super::{
-    nan_order::{self, nans},
+    nan_order,
     nan_seen::NanSeen,
+    operands::{Operands, Readings, subnormal},
 };
-use crate::{
-    dots::{Dot, draw},
-    identify::outcome::Effort,
-    probes::{Leaf, Number, Subject},
-};
+use crate::{dots::Dot, identify::outcome::Effort, probes::Subject};
 
 /// The experiments of one operation.
 pub(in crate::identify) struct Experiments<'a, 's> {
@@ -44,8 +41,8 @@ pub(in crate::identify) struct Experiments<'a, 's> {
     stage: u64,
     /// The most threads on which candidates are computed.
     threads: usize,
-    /// The dots as read under each flush rule, by the number of the rule.
-    readings: [Reading; READINGS],
+    /// The dots as read under each flush rule.
+    readings: Readings,
     /// The operands of each dot that hold a subnormal.
     subnormal: Vec<Operands>,
     /// The NaN among the answers.
@@ -54,72 +51,19 @@ pub(in crate::identify) struct Experiments<'a, 's> {
     nan_order: OnceCell<Option<Arc<[usize]>>>,
 }
 
-/// The formats to which operands may be converted before they are multiplied.
-const CONVERTED: [Format; 3] = [Format::F16, Format::F32, Format::F64];
-
-/// The number of ways to read operands: flush rules, with and without conversions.
-const READINGS: usize = 16 * (1 + CONVERTED.len());
-
-/// Returns the number of a way to read operands.
-fn number_of(flush: Flush) -> usize {
-    let to = |format: Format| CONVERTED.iter().position(|known| *known == format).map_or(0, |at| at + 1);
-    let flags = [flush.a, flush.b, flush.c, flush.to_positive];
-    flags.into_iter().fold(flush.converted.map_or(0, to), |number, flag| 2 * number + usize::from(flag))
-}
-
-/// Returns other conversions of the operands of an operation, each of which gives other operands their exponents.
-pub(in crate::identify) fn conversions(id: &OperationId, now: Flush) -> Vec<Flush> {
-    let effect = |flush: Flush| [id.a, id.b].map(|format| flush.normalises(format));
-    let mut found = vec![now];
-    for converted in std::iter::once(None).chain(CONVERTED.map(Some)) {
-        let flush = Flush { converted, ..now };
-        let is_new = found.iter().all(|known| effect(*known) != effect(flush));
-        if is_new && converted.is_none_or(|to| [id.a, id.b].into_iter().all(|from| holds(to, from))) {
-            found.push(flush);
-        }
-    }
-    found.split_off(1)
-}
-
-/// The dots so far as read under one flush rule, once a candidate has needed them.
-#[derive(Default)]
-struct Reading {
-    sample: OnceLock<Sample>,
-    /// Whether a candidate has needed them since dots were last added.
-    is_used: AtomicBool,
-}
-
-/// Dots are also added to readings that are not in use, if there are fewer than one for so many in them.
-const FEW_MORE: usize = 16;
-
-impl Reading {
-    /// Adds dots. A reading that is not in use is rather made anew when it is needed.
-    fn extend(&mut self, dots: &[Dot]) {
-        let is_used = std::mem::take(self.is_used.get_mut());
-        let Some(sample) = self.sample.get_mut() else { return };
-        if is_used || dots.len() * FEW_MORE < sample.len() {
-            dots.iter().for_each(|dot| push(sample, dot));
-        } else {
-            self.sample.take();
-        }
-    }
-}
-
 /// The dots so far and their answers, as threads share them.
 #[derive(Clone, Copy)]
 pub(in crate::identify) struct Answered<'e> {
     pub(in crate::identify) id: &'e OperationId,
     pub(in crate::identify) dots: &'e [Dot],
     pub(in crate::identify) answers: &'e [u64],
-    readings: &'e [Reading; READINGS],
+    readings: &'e Readings,
 }
 
 impl<'e> Answered<'e> {
     /// Returns the dots as an evaluator with this flush rule reads them.
     pub(in crate::identify) fn sample(self, flush: Flush) -> &'e Sample {
-        let reading = &self.readings[number_of(flush)];
-        reading.is_used.store(true, Ordering::Relaxed);
-        reading.sample.get_or_init(|| sample_of(self.id, self.dots, flush))
+        self.readings.sample(self.id, self.dots, flush)
     }
 }
 
@@ -128,48 +72,6 @@ impl<'e> Answered<'e> {
 pub(in crate::identify) enum Limit {
     Stage,
     None,
-}
-
-/// A set of operands of a dot.
-#[derive(Clone, Copy, Default)]
-pub(in crate::identify) struct Operands {
-    pub(in crate::identify) a: bool,
-    pub(in crate::identify) b: bool,
-    pub(in crate::identify) c: bool,
-}
-
-impl Operands {
-    /// Returns the operands whose subnormals two flush rules read differently.
-    pub(in crate::identify) fn read_otherwise(id: &OperationId, one: Flush, other: Flush) -> Self {
-        let moved = one.to_positive != other.to_positive;
-        let changes = |one: bool, other: bool| one != other || moved && one;
-        let converts = |format: Format| one.normalises(format) != other.normalises(format);
-        Self {
-            a: changes(one.a, other.a) || converts(id.a),
-            b: changes(one.b, other.b) || converts(id.b),
-            c: changes(one.c, other.c),
-        }
-    }
-
-    /// Whether two sets have an operand in common.
-    fn share(self, other: Self) -> bool {
-        self.a && other.a || self.b && other.b || self.c && other.c
-    }
-}
-
-/// Whether two flush rules read a dot differently.
-pub(in crate::identify) fn is_read_otherwise(id: &OperationId, dot: &Dot, one: Flush, other: Flush) -> bool {
-    subnormal(id, dot).share(Operands::read_otherwise(id, one, other))
-}
-
-/// Returns the operands of a dot that hold a subnormal.
-fn subnormal(id: &OperationId, dot: &Dot) -> Operands {
-    let is = |format: Format, bits: u64| match format.decode(bits) {
-        Decoded::Finite { significand, .. } => significand >> format.fraction_bits() == 0,
-        _ => false,
-    };
-    let any = |format: Format, all: &[u64]| !format.is_integer() && all.iter().any(|bits| is(format, *bits));
-    Operands { a: any(id.a, &dot.a), b: any(id.b, &dot.b), c: any(id.c, &[dot.c]) }
 }
 
 /// What candidates cost, in terms that they add: making one, and each addition of a dot besides its terms. A term takes
@@ -218,7 +120,7 @@ impl<'a, 's> Experiments<'a, 's> {
             around: Vec::new(),
             ordinary: Vec::new(),
             rounds: 0,
-            readings: std::array::from_fn(|_| Reading::default()),
+            readings: Readings::new(),
             subnormal: Vec::new(),
             nan: NanSeen::default(),
             nan_order: OnceCell::new(),
@@ -315,7 +217,7 @@ impl<'a, 's> Experiments<'a, 's> {
 
     /// Keeps dots and their answers.
     pub(in crate::identify) fn keep(&mut self, dots: Vec<Dot>, answers: Vec<u64>) {
-        self.readings.iter_mut().for_each(|reading| reading.extend(&dots));
+        self.readings.extend(&dots);
         for (dot, answer) in dots.into_iter().zip(answers) {
             if is_ordinary(self.subject, &dot, answer) {
                 self.ordinary.push(self.dots.len());
@@ -383,20 +285,6 @@ fn in_threads(
     });
 }
 
-/// Adds a dot to a sample.
-pub(in crate::identify) fn push(sample: &mut Sample, dot: &Dot) {
-    let scales = dot.scale_slices();
-    sample.push(mxprobe_models::Dot { a: &dot.a, b: &dot.b, c: dot.c, scales });
-}
-
-/// Returns dots as an evaluator with this flush rule reads them.
-pub(in crate::identify) fn sample_of(id: &OperationId, dots: &[Dot], flush: Flush) -> Sample {
-    let mut sample = Sample::new(id, flush);
-    sample.reserve(dots.len());
-    dots.iter().for_each(|dot| push(&mut sample, dot));
-    sample
-}
-
 /// Returns the exponent of a normal value, `None` for +0, `Err` for anything else.
 fn normal(format: Format, bits: u64) -> Result<Option<i32>, ()> {
     match format.decode(bits) {
@@ -438,157 +326,4 @@ fn is_ordinary(subject: &Subject<'_>, dot: &Dot, answer: u64) -> bool {
         }
     }
     of_answer >= low && of_answer <= high && top.is_some_and(|top| top >= low + 2)
-}
-
-/// Makes the dots of the first round: two and three terms at every distance and level, special values, and `drawn` dots
-/// of every class. Integer operations get the last only.
-pub(in crate::identify) fn first_dots(subject: &Subject<'_>, drawn: usize, seed: u64) -> Vec<Dot> {
-    let mut dots = Vec::new();
-    if !subject.id().is_integer() {
-        ladders(subject, &mut dots);
-        specials(subject, &mut dots);
-    }
-    dots.extend(draw(subject.id(), seed, drawn));
-    dots
-}
-
-/// Significands of the large term, and of the small ones.
-const LARGE: [i128; 3] = [4, 5, 7];
-const SMALL: [i128; 4] = [4, 6, 7, 5];
-
-/// Adds dots of a large term and smaller ones at every distance up to 68 bits below it, at the top, the middle and the
-/// bottom of the range.
-fn ladders(subject: &Subject<'_>, dots: &mut Vec<Dot>) {
-    let k = subject.k();
-    let product = Leaf::Product;
-    let mut places = vec![(Leaf::C, product(0), product(k - 1)), (product(0), Leaf::C, product(k - 1))];
-    if k > 1 {
-        places.extend([
-            (product(0), product(1), Leaf::C),
-            (product(k - 1), product(0), product(k / 2)),
-            (product(k / 2), product(k - 1), product(0)),
-            (product(1), product(0), product(k / 2)),
-        ]);
-    }
-    let (low, high) = subject.exponents(product(0));
-    let (c_low, c_high) = subject.exponents(Leaf::C);
-    let d = subject.id().d.as_float();
-    let (lowest, least) = d.map_or((0, 0), |d| (d.exponents().0, d.min_exponent()));
-    let tops = [0, (high.min(c_high) - 3).max(0), least, lowest + 3, i32::midpoint(low.max(c_low), 0)];
-    let mut turn = 0usize;
-    for (large, small, third) in &places {
-        for top in tops {
-            for distance in 0..=68 {
-                turn += 1;
-                let value = Number::new(LARGE[turn % 3], top - 2);
-                let step = Number::new(SMALL[turn / 3 % 4], top - 2 - distance);
-                let signs = [(1, 1), (1, -1), (-1, 1), (-1, -1)];
-                let (of_large, of_small) = signs[turn % 4];
-                let mut leaves = vec![(*large, value.times(of_large)), (*small, step.times(of_small))];
-                dots.extend(subject.dot(&leaves));
-                // The same with a third term that cancels the large one, or is as small as the second.
-                if third != large && third != small {
-                    let other = if turn.is_multiple_of(2) { value.times(-of_large) } else { step.times(of_small) };
-                    leaves.push((*third, other));
-                    dots.extend(subject.dot(&leaves));
-                }
-                leaves.truncate(1);
-                leaves.push((*small, step.times(-of_small)));
-                dots.extend(subject.dot(&leaves));
-            }
-        }
-    }
-}
-
-/// Adds dots of NaN with payloads of either sign in each operand, next to zeros, 1, Inf·0 and other NaN; Inf·0, Inf·1
-/// and Inf − Inf.
-fn specials(subject: &Subject<'_>, dots: &mut Vec<Dot>) {
-    let id = subject.id();
-    let zeros = subject.zeros();
-    let k = subject.k();
-    for at in [0, k / 2, k - 1] {
-        for nan in nans(id.a) {
-            let mut dot = zeros.clone();
-            (dot.a[at], dot.b[at]) = (nan, id.b.one());
-            dots.push(dot.clone());
-            dot.c = id.c.one();
-            dots.push(dot);
-        }
-        for nan in nans(id.b) {
-            let mut dot = zeros.clone();
-            (dot.a[at], dot.b[at]) = (id.a.one(), nan);
-            dots.push(dot);
-        }
-        if let Some(infinity) = id.a.infinity(false) {
-            let mut dot = zeros.clone();
-            (dot.a[at], dot.b[at]) = (infinity, 0);
-            dots.push(dot.clone());
-            dot.b[at] = id.b.one();
-            dots.push(dot.clone());
-            if let Some(minus) = id.c.infinity(true) {
-                dots.push(Dot { c: minus, ..dot });
-            }
-        }
-    }
-    for nan in nans(id.c) {
-        let mut dot = Dot { c: nan, ..zeros.clone() };
-        dots.push(dot.clone());
-        (dot.a[0], dot.b[0]) = (id.a.one(), id.b.one());
-        dots.push(dot.clone());
-        if let Some(infinity) = id.a.infinity(false) {
-            (dot.a[0], dot.b[0]) = (infinity, 0);
-            dots.push(dot.clone());
-        }
-        for other in nans(id.a) {
-            (dot.a[0], dot.b[0]) = (other, id.b.one());
-            dots.push(dot.clone());
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use mxprobe_api::Rounding;
-    use mxprobe_models::{Adder, Evaluator, NanRules, Path};
-
-    use super::*;
-
-    #[test]
-    fn a_dot_gives_other_bits_under_another_rule_of_flushing_only_if_it_is_read_otherwise() {
-        let id = OperationId::new("dot", (4, 4, 4), Format::F32, Format::F16, Format::BF16, Format::F32);
-        let output = crate::identify::candidates::hypothesis::float(Format::F32, 23, Rounding::NearestEven);
-        let adders = [Adder::exact("sum", output, NanRules { invalid: 0x7fc0_0000, ..NanRules::default() })];
-        let plan = std::sync::Arc::new(mxprobe_models::plan_of("sum(all, c)", &["sum"], 4).unwrap());
-        let rules = |bits: u8| Flush {
-            a: bits & 1 > 0,
-            b: bits & 2 > 0,
-            c: bits & 4 > 0,
-            to_positive: bits & 8 > 0,
-            ..Flush::default()
-        };
-        let dots = draw(&id, 1, 2_000);
-        let answers: Vec<Vec<u64>> = (0..16)
-            .map(|bits| {
-                let mut sample = Sample::new(&id, rules(bits));
-                dots.iter().for_each(|dot| push(&mut sample, dot));
-                let mut found = Vec::new();
-                let evaluator = Evaluator::of_plan(&adders, rules(bits), &plan, &id, Path::Scalar).unwrap();
-                evaluator.visit(&sample, 0..dots.len(), |_, d| {
-                    found.push(d);
-                    true
-                });
-                found
-            })
-            .collect();
-        let mut told = 0;
-        for (one, other) in (0..16u8).flat_map(|one| (0..16u8).map(move |other| (one, other))) {
-            for (at, dot) in dots.iter().enumerate() {
-                let differs = answers[usize::from(one)][at] != answers[usize::from(other)][at];
-                let is_read_otherwise = is_read_otherwise(&id, dot, rules(one), rules(other));
-                assert!(is_read_otherwise || !differs, "{one} {other} {}", dot.show(&id));
-                told += usize::from(differs);
-            }
-        }
-        assert!(told > 1_000, "{told}");
-    }
 }

@@ -8,7 +8,7 @@ use crate::{
     dots::{Dot, Random},
     identify::{
         candidates::{directed::carrying_at, hypothesis::Hypothesis},
-        dots::experiments::Operands,
+        dots::operands::Operands,
         tree::{expression::Node, skeleton::Role},
     },
     probes::{Leaf, Subject},

@@ -9,7 +9,10 @@ use crate::{
     dots::Dot,
     identify::{
         candidates::{hypothesis::Hypothesis, scored::modelled},
-        dots::experiments::{Experiments, Limit, is_read_otherwise, sample_of},
+        dots::{
+            experiments::{Experiments, Limit},
+            operands::{is_read_otherwise, sample_of},
+        },
     },
 };
 

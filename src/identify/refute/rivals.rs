@@ -22,7 +22,10 @@ use crate::{
             hypothesis::Hypothesis,
             moves::{Change, Move},
         },
-        dots::experiments::{Experiments, Limit, Operands, conversions, fewer},
+        dots::{
+            experiments::{Experiments, Limit, fewer},
+            operands::{Operands, conversions},
+        },
     },
 };
 

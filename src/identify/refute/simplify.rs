@@ -12,7 +12,7 @@ use crate::identify::{
         scored::explained,
         united::united,
     },
-    dots::experiments::{Experiments, conversions},
+    dots::{experiments::Experiments, operands::conversions},
 };
 
 /// Removes levels of unrounded sums and adders in place of which another would do, and then, one after another, every
