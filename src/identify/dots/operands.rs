@@ -61,6 +61,27 @@ impl Reading {
     }
 }
 
+/// The dots so far as read in every way that a candidate has needed.
+pub(super) struct Readings([Reading; READINGS]);
+
+impl Readings {
+    pub(super) fn new() -> Self {
+        Self(std::array::from_fn(|_| Reading::default()))
+    }
+
+    /// Adds dots.
+    pub(super) fn extend(&mut self, dots: &[Dot]) {
+        self.0.iter_mut().for_each(|reading| reading.extend(dots));
+    }
+
+    /// Returns the dots so far as an evaluator with this flush rule reads them; `dots` must be all that were added.
+    pub(super) fn sample(&self, id: &OperationId, dots: &[Dot], flush: Flush) -> &Sample {
+        let reading = &self.0[number_of(flush)];
+        reading.is_used.store(true, Ordering::Relaxed);
+        reading.sample.get_or_init(|| sample_of(id, dots, flush))
+    }
+}
+
 /// A set of operands of a dot.
 #[derive(Clone, Copy, Default)]
 pub(in crate::identify) struct Operands {
@@ -101,27 +122,6 @@ pub(super) fn subnormal(id: &OperationId, dot: &Dot) -> Operands {
     };
     let any = |format: Format, all: &[u64]| !format.is_integer() && all.iter().any(|bits| is(format, *bits));
     Operands { a: any(id.a, &dot.a), b: any(id.b, &dot.b), c: any(id.c, &[dot.c]) }
-}
-
-/// The dots so far as read in every way that a candidate has needed.
-pub(super) struct Readings([Reading; READINGS]);
-
-impl Readings {
-    pub(super) fn new() -> Self {
-        Self(std::array::from_fn(|_| Reading::default()))
-    }
-
-    /// Adds dots.
-    pub(super) fn extend(&mut self, dots: &[Dot]) {
-        self.0.iter_mut().for_each(|reading| reading.extend(dots));
-    }
-
-    /// Returns the dots so far, which are these, as an evaluator with this flush rule reads them.
-    pub(super) fn sample(&self, id: &OperationId, dots: &[Dot], flush: Flush) -> &Sample {
-        let reading = &self.0[number_of(flush)];
-        reading.is_used.store(true, Ordering::Relaxed);
-        reading.sample.get_or_init(|| sample_of(id, dots, flush))
-    }
 }
 
 /// Adds a dot to a sample.
