@@ -1,6 +1,9 @@
 //! Samples: dots unpacked once, for many evaluators of one operation.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
 
 use mxprobe_api::{Decoded, DotOperands, Error, OperationId};
 
@@ -8,7 +11,7 @@ use super::{
     Evaluator, Path,
     path::fastest,
     products::{OfDot, POSITIVE_ZERO, Products},
-    scalar::{DOTS, Known, Source, UnpackedDot, significand_bits},
+    scalar::{DOTS, Known, Room, ScratchOf, Source, UnpackedDot, significand_bits},
     unpack::{Reader, SPECIAL, Unpacked, ZERO, kind_of_product},
 };
 use crate::{
@@ -44,6 +47,25 @@ pub struct Sample {
     c: Vec<Unpacked>,
     scale_a: Vec<Unpacked>,
     scale_b: Vec<Unpacked>,
+    stamp: Stamp,
+}
+
+/// A number that no other sample has, and that a sample without dots gets anew: the dots that it is followed by are added
+/// one after another and never change.
+#[derive(Debug)]
+struct Stamp(u64);
+
+impl Stamp {
+    fn new() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Self(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+impl Clone for Stamp {
+    fn clone(&self) -> Self {
+        Self::new()
+    }
 }
 
 impl Sample {
@@ -82,6 +104,7 @@ impl Sample {
             c: Vec::new(),
             scale_a: Vec::new(),
             scale_b: Vec::new(),
+            stamp: Stamp::new(),
         }
     }
 
@@ -165,6 +188,7 @@ impl Sample {
 
     /// Removes all dots and keeps their allocations.
     pub fn clear(&mut self) {
+        self.stamp = Stamp::new();
         self.products.clear();
         [&mut self.c, &mut self.scale_a, &mut self.scale_b].into_iter().for_each(Vec::clear);
     }
@@ -181,7 +205,8 @@ impl Sample {
     }
 
     fn source(&self) -> Source<'_> {
-        Source { products: &self.products, c: &self.c, scales: [&self.scale_a, &self.scale_b] }
+        let scales = [&self.scale_a[..], &self.scale_b[..]];
+        Source { products: &self.products, c: &self.c, scales, stamp: self.stamp.0 }
     }
 
     /// Calls `with` with all elements of a dot.
@@ -323,17 +348,38 @@ impl Evaluator {
         &self,
         sample: &Sample,
         which: impl IntoIterator<Item = usize>,
-        mut visit: impl FnMut(usize, u64) -> bool,
+        visit: impl FnMut(usize, u64) -> bool,
     ) -> usize {
         assert!([self.flush(), self.unit.flush].contains(&sample.flush), "a sample read as {:?}", sample.flush);
-        // Most dots are known side by side.
-        let mut scratch = None;
+        let (mut room, mut scratch) = (self.room_abreast(sample), None);
+        let exact = self.visit_in((room.as_deref_mut(), &mut scratch), sample, which, visit);
+        if let Some(room) = room {
+            room.keep();
+        }
+        if let Some(scratch) = scratch {
+            scratch.keep();
+        }
+        exact
+    }
+
+    #[inline(never)]
+    fn room_abreast(&self, sample: &Sample) -> Option<Box<Room>> {
         let abreast = sample.path >= Path::Avx2;
+        abreast.then(|| self.compiled.room_abreast(&self.plan, sample.k, sample.has_products))?
+    }
+
+    fn visit_in(
+        &self,
+        (mut room, scratch): (Option<&mut Room>, &mut Option<ScratchOf>),
+        sample: &Sample,
+        which: impl IntoIterator<Item = usize>,
+        mut visit: impl FnMut(usize, u64) -> bool,
+    ) -> usize {
         let from = sample.source();
-        let mut room = if abreast { self.compiled.room_abreast(sample.k, sample.has_products) } else { None };
         let mut whole = Whole::default();
         let mut which = which.into_iter();
         let (mut places, mut exact) = ([0; DOTS], 0);
+        let mut are_first = true;
         loop {
             let mut count = 0;
             places.iter_mut().zip(which.by_ref()).for_each(|(place, at)| {
@@ -348,7 +394,8 @@ impl Evaluator {
                     // An incomplete last group of eight is filled up with copies of its first dot.
                     let first = places[0];
                     places[count..].fill(first);
-                    self.compiled.evaluate_abreast(sample.path, from, &places, room)
+                    let dots = (&places, std::mem::replace(&mut are_first, false));
+                    self.compiled.evaluate_abreast(sample.path, from, dots, room)
                 }
                 None => [Known::Special; DOTS],
             };
@@ -356,7 +403,9 @@ impl Evaluator {
                 let d = if let Known::Bits(d) = d {
                     d
                 } else {
-                    let scratch = scratch.get_or_insert_with(|| self.compiled.scratch_for_zeros());
+                    // Few dots need it.
+                    let made = || self.compiled.scratch_for_zeros(&self.plan);
+                    let scratch = &mut *scratch.get_or_insert_with(made).scratch;
                     let most = if sample.has_special(at) { scratch.finite_up_to(&self.compiled) } else { None };
                     let of_specials = most.and_then(|most| {
                         sample.with_specials(at, &mut whole, most, |dot| self.compiled.evaluate_special(dot, scratch))
@@ -399,7 +448,8 @@ mod tests {
                 let compiled = &evaluator.compiled;
                 let k = id.shape.sizes().2;
                 let mut sample = Sample::new(id, evaluator.flush());
-                let Some(mut room) = compiled.room_abreast(k, sample.has_products) else { continue };
+                let room = compiled.room_abreast(&evaluator.plan, k, sample.has_products);
+                let Some(mut room) = room else { continue };
                 for _ in 0..DOTS {
                     let mut one = |format: Format| {
                         let sign = format.negative_zero().unwrap_or(0);
@@ -416,7 +466,8 @@ mod tests {
                 }
                 let from = sample.source();
                 for path in &paths {
-                    let found = compiled.evaluate_abreast(*path, from, &std::array::from_fn(|lane| lane), &mut room);
+                    let dots = (&std::array::from_fn(|lane| lane), false);
+                    let found = compiled.evaluate_abreast(*path, from, dots, &mut room);
                     assert!(
                         found.iter().all(|known| matches!(known, Known::Bits(_))),
                         "{}:{id} {path:?}: {found:?}",

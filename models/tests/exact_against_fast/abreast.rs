@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use mxprobe_api::{OperationId, Random};
+use mxprobe_api::{Format, OperationId, Random};
 use mxprobe_models::{Adder, Below, Choices, Evaluator, Flush, Model, PARAMETERS, Path, Plan, RULE, Sample};
 
 use super::{
@@ -127,6 +127,17 @@ pub(super) fn regridded(adders: &[Adder], random: &mut Random) -> Vec<Adder> {
     adders
 }
 
+/// The adders with another NaN for each that gives one in f32 or in f64, which have many.
+fn with_other_nan(adders: &[Adder]) -> Vec<Adder> {
+    let mut adders = adders.to_vec();
+    for adder in &mut adders {
+        if matches!(adder.output_format(), Some(Format::F32 | Format::F64)) {
+            adder.nan.invalid ^= 1;
+        }
+    }
+    adders
+}
+
 /// The number of walks away from a shipped unit, each of many changes, and of those that change its grids as well.
 const STRAYED: usize = 12;
 
@@ -144,10 +155,12 @@ fn compare(adders: &[Adder], flush: Flush, plan: &Arc<Plan>, id: &OperationId, r
         .map(|path| (path, sample(id, flush, path, &dots)))
         .collect();
     let mut count = 0;
-    let all = (0..adders.len()).flat_map(|at| changed(adders, at)).chain([adders.to_vec()]);
+    let all = (0..adders.len()).flat_map(|at| changed(adders, at)).chain([adders.to_vec(), with_other_nan(adders)]);
     let strayed: Vec<Vec<Adder>> = (0..STRAYED).map(|_| strayed(adders, random)).collect();
     let regridded: Vec<Vec<Adder>> = strayed.iter().map(|adders| regridded(adders, random)).collect();
     let all = all.chain(strayed).chain(regridded);
+    // Evaluators of one plan share their memory, and eight dots that were asked last stay there for the next one.
+    let eight: Vec<usize> = (0..8).map(|lane| lane * dots.len() / 8).collect();
     for (turn, adders) in all.enumerate() {
         let Ok(evaluator) = Evaluator::of_plan(&adders, flush, plan, id, Path::Scalar) else { continue };
         let mut wanted = Vec::new();
@@ -163,7 +176,25 @@ fn compare(adders: &[Adder], flush: Flush, plan: &Arc<Plan>, id: &OperationId, r
             let hex = |bits| id.d.hex(bits);
             assert!(d == of_exact, "{id} dot {dot}: {}, exactly {}: {adders:?}", hex(d), hex(of_exact));
         }
-        for (path, sample) in &abreast {
+        let mut of_eight = Vec::new();
+        evaluator.visit(&alone, eight.iter().copied(), |_, d| {
+            of_eight.push(d);
+            true
+        });
+        let compare_eight = |path: &Path, sample: &Sample| {
+            let mut found = Vec::new();
+            evaluator.visit(sample, eight.iter().copied(), |_, d| {
+                found.push(d);
+                true
+            });
+            assert_eq!(found, of_eight, "{id} {path:?}: {adders:?}");
+        };
+        let mut paths: Vec<&(Path, Sample)> = abreast.iter().collect();
+        if turn % 2 == 1 {
+            paths.reverse();
+        }
+        for (path, sample) in paths {
+            compare_eight(path, sample);
             let mut at = 0;
             let of_path = evaluator.visit(sample, which(sample), |dot, d| {
                 let hex = |bits| id.d.hex(bits);
@@ -172,6 +203,7 @@ fn compare(adders: &[Adder], flush: Flush, plan: &Arc<Plan>, id: &OperationId, r
                 true
             });
             assert_eq!((at, of_path), (wanted.len(), exact), "{id} {path:?}");
+            compare_eight(path, sample);
         }
         count += wanted.len();
     }

@@ -1,5 +1,7 @@
 //! A compiled plan, and the evaluation of its dots.
 
+use std::{cell::Cell, sync::Arc};
+
 use mxprobe_api::{Format, OperationId};
 
 use super::{
@@ -134,6 +136,25 @@ pub(in crate::fast) struct Scratch {
     pub(super) finite_up_to: Option<Option<i32>>,
 }
 
+/// Memory for dots of one plan.
+pub(in crate::fast) struct ScratchOf {
+    plan: Arc<Plan>,
+    pub(in crate::fast) scratch: Box<Scratch>,
+}
+
+thread_local! {
+    /// The memory of the thread's last evaluator.
+    static KEPT: Cell<Option<ScratchOf>> = const { Cell::new(None) };
+}
+
+impl ScratchOf {
+    /// Keeps it for the thread's next evaluator.
+    #[inline(never)]
+    pub(in crate::fast) fn keep(self) {
+        KEPT.set(Some(self));
+    }
+}
+
 pub(super) struct Room<W> {
     pub(super) terms: Vec<Aligned<W>>,
     pub(super) results: Vec<Number<W>>,
@@ -252,10 +273,19 @@ impl Compiled {
         }
     }
 
-    /// The same, for dots of which most products are +0.
-    pub(in crate::fast) fn scratch_for_zeros(&self) -> Scratch {
+    /// The same, for dots of which most products are +0. It is that of the last evaluator if that had the same plan.
+    pub(in crate::fast) fn scratch_for_zeros(&self, plan: &Arc<Plan>) -> ScratchOf {
         // Scales may be NaN, and then such products are too.
-        Scratch { repeats: self.scale.is_none().then(|| self.repeats()), ..self.scratch() }
+        let repeats = self.scale.is_none();
+        if let Some(mut kept) = KEPT.take()
+            && Arc::ptr_eq(&kept.plan, plan)
+            && kept.scratch.repeats.is_some() == repeats
+        {
+            kept.scratch.finite_up_to = None;
+            return kept;
+        }
+        let scratch = Scratch { repeats: repeats.then(|| self.repeats()), ..self.scratch() };
+        ScratchOf { plan: Arc::clone(plan), scratch: Box::new(scratch) }
     }
 
     /// The nodes that may repeat others. Scales, which multiply sums of products alone, leave +0 as it is.

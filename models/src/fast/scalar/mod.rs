@@ -14,5 +14,5 @@ mod special;
 mod wide;
 mod word;
 
-pub(super) use abreast::{DOTS, Known, Source};
-pub(super) use compiled::{Compiled, Scratch, UnpackedDot, significand_bits};
+pub(super) use abreast::{DOTS, Known, Room, Source};
+pub(super) use compiled::{Compiled, Scratch, ScratchOf, UnpackedDot, significand_bits};

@@ -17,6 +17,8 @@ mod words;
 
 pub(in crate::fast) use lanes::DOTS;
 
+use std::{cell::Cell, sync::Arc};
+
 use elements::Elements;
 use lanes::Lanes;
 use loud::Loud;
@@ -25,11 +27,14 @@ use scales::BlockScales;
 use words::{InWords, Words};
 
 use super::{compiled::Compiled, repeats::Repeats};
-use crate::fast::{
-    path::Path,
-    products::Products,
-    simd::{Vectorised, on_vectors},
-    unpack::Unpacked,
+use crate::{
+    fast::{
+        path::Path,
+        products::Products,
+        simd::{Vectorised, on_vectors},
+        unpack::Unpacked,
+    },
+    tree::Plan,
 };
 
 /// The data of all dots, from which eight are taken: factors and, if they fit a word, products, c, and scales.
@@ -39,10 +44,16 @@ pub(in crate::fast) struct Source<'a> {
     pub(in crate::fast) c: &'a [Unpacked],
     /// Those of A and of B.
     pub(in crate::fast) scales: [&'a [Unpacked]; 2],
+    /// Different for all data in which a dot may differ.
+    pub(in crate::fast) stamp: u64,
 }
 
-/// Memory for the products, the terms and the results of eight dots.
+/// Memory for the products, the terms and the results of eight dots, for evaluators of one plan.
 pub(in crate::fast) struct Room {
+    plan: Arc<Plan>,
+    k: usize,
+    /// The dots that are loaded, if they were the first ones asked for, and the stamp of their data.
+    loaded: Option<(u64, [usize; DOTS])>,
     /// The products, or the factors of those that are computed as numbers from them.
     products: Vec<Elements>,
     factors: Vec<Elements>,
@@ -61,7 +72,30 @@ enum Arithmetic {
     Numbers(Box<Numbers>),
 }
 
+thread_local! {
+    /// The memory of the thread's last evaluator.
+    static KEPT: Cell<Option<Box<Room>>> = const { Cell::new(None) };
+}
+
 impl Room {
+    /// Keeps it for the thread's next evaluator.
+    #[inline(never)]
+    pub(in crate::fast) fn keep(self: Box<Self>) {
+        KEPT.set(Some(self));
+    }
+
+    /// Whether it is what [`Compiled::room_abreast`] would make.
+    fn suits(&self, compiled: &Compiled, plan: &Arc<Plan>, k: usize, as_numbers: bool) -> bool {
+        let is_of_kind = match &self.arithmetic {
+            Arithmetic::Words(_) => !as_numbers,
+            Arithmetic::Numbers(numbers) => as_numbers && numbers.has_factors() == pairs::has_factors(compiled),
+        };
+        is_of_kind
+            && Arc::ptr_eq(&self.plan, plan)
+            && self.k == k
+            && self.scales.are(compiled.blocks(k), compiled.scale_fraction_bits)
+    }
+
     /// Writes elements of these dots side by side, in one pass for all of them: reading a vector right after its lanes
     /// were written waits for each of them.
     #[inline(never)]
@@ -71,6 +105,9 @@ impl Room {
             into.rest.0[lane] = i64::from(element.kind) << 32 | i64::from(element.exponent.cast_unsigned());
         };
         let Self { products, factors, arithmetic, .. } = self;
+        if let Arithmetic::Numbers(numbers) = arithmetic {
+            numbers.renew();
+        }
         self.loud.clear(|k| {
             products[k] = Elements::POSITIVE_ZERO;
             if let Some(factor) = factors.get_mut(k) {
@@ -122,38 +159,57 @@ pub(in crate::fast) enum Known {
 
 impl Compiled {
     /// Memory for eight dots of `k` products, if the plan can be computed this way; `has_products` says whether the
-    /// products of its operation fit a word.
-    pub(in crate::fast) fn room_abreast(&self, k: usize, has_products: bool) -> Option<Room> {
+    /// products of its operation fit a word. It is that of the last evaluator if that had the same plan: most of many
+    /// evaluators differ in their adders, and are asked about the same dots.
+    pub(in crate::fast) fn room_abreast(&self, plan: &Arc<Plan>, k: usize, has_products: bool) -> Option<Box<Room>> {
+        let as_numbers = Numbers::take(self);
+        if !as_numbers && !(has_products && Words::take(self)) {
+            return None;
+        }
+        if let Some(mut kept) = KEPT.take()
+            && kept.suits(self, plan, k, as_numbers)
+        {
+            match &mut kept.arithmetic {
+                Arithmetic::Words(words) => words.forget(),
+                Arithmetic::Numbers(numbers) => numbers.forget(),
+            }
+            return Some(kept);
+        }
         let elements = |count: usize| vec![Elements::POSITIVE_ZERO; count];
+        let (plan, repeats) = (Arc::clone(plan), self.repeats());
         let (c, loud) = (Elements::POSITIVE_ZERO, Loud::new(k));
-        let blocks = if self.scale.is_some() { k.div_ceil(self.scale_block) } else { 0 };
-        let scales = BlockScales::new(blocks, self.scale_fraction_bits);
-        if Numbers::take(self) {
-            let repeats = self.repeats();
+        let scales = BlockScales::new(self.blocks(k), self.scale_fraction_bits);
+        let (arithmetic, factors) = if as_numbers {
             let numbers = Numbers::of(self, k);
             let factors = elements(if numbers.has_factors() { k } else { 0 });
-            let arithmetic = Arithmetic::Numbers(Box::new(numbers));
-            return Some(Room { products: elements(k), factors, loud, c, scales, repeats, arithmetic });
-        }
-        let words = if has_products { Words::of(self) } else { None };
-        words.map(|words| {
-            let repeats = self.repeats();
-            let arithmetic = Arithmetic::Words(words);
-            Room { products: elements(k), factors: Vec::new(), loud, c, scales, repeats, arithmetic }
-        })
+            (Arithmetic::Numbers(Box::new(numbers)), factors)
+        } else {
+            (Arithmetic::Words(Words::of(self)), Vec::new())
+        };
+        let products = elements(k);
+        Some(Box::new(Room { plan, k, loaded: None, products, factors, loud, c, scales, repeats, arithmetic }))
     }
 
-    /// Computes d of the dots at these places. Without vectors, none is known.
+    /// The number of blocks of `k` products that have scales.
+    fn blocks(&self, k: usize) -> usize {
+        if self.scale.is_some() { k.div_ceil(self.scale_block) } else { 0 }
+    }
+
+    /// Computes d of the dots at these places. Without vectors, none is known. If they are the first ones that the evaluator
+    /// is asked for, they may have been those of the last evaluator, too.
     #[inline(never)]
     pub(in crate::fast) fn evaluate_abreast(
         &self,
         path: Path,
         from: Source<'_>,
-        places: &[usize; DOTS],
+        (places, are_first): (&[usize; DOTS], bool),
         room: &mut Room,
     ) -> [Known; DOTS] {
-        room.load(from, places);
-        let Room { products, factors, loud, c, scales, repeats, arithmetic } = room;
+        if !are_first || room.loaded != Some((from.stamp, *places)) {
+            room.load(from, places);
+            room.loaded = are_first.then_some((from.stamp, *places));
+        }
+        let Room { products, factors, loud, c, scales, repeats, arithmetic, .. } = room;
         let found = match arithmetic {
             Arithmetic::Words(words) => {
                 on_vectors(path, InWords { compiled: self, words, products, loud, repeats, c, scales }).ok()

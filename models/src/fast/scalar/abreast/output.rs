@@ -31,14 +31,14 @@ fn zero_is_negative(adder: &Adding, terms: &[Terms]) -> Lanes {
     if adder.rules.zero == ZeroSign::Positive {
         return Lanes::ZERO;
     }
-    let every = |negative: bool| {
-        terms.iter().fold(Lanes::all(-1), |every, term| {
-            let sign = if negative { term.negative } else { !term.negative };
-            every & term.magnitude.is_zero() & sign
-        })
-    };
+    let (mut all_negative, mut all_positive) = (Lanes::all(-1), Lanes::all(-1));
+    for term in terms {
+        let is_zero = term.magnitude.is_zero();
+        all_negative = all_negative & is_zero & term.negative;
+        all_positive = all_positive & is_zero & !term.negative;
+    }
     let down = adder.float.is_some_and(|rounder| rounder.rounding == Rounding::Down);
-    every(true) | Lanes::all(if down { -1 } else { 0 }) & !every(false)
+    all_negative | Lanes::all(if down { -1 } else { 0 }) & !all_positive
 }
 
 /// Encodes results that are normal numbers; the mask says which are.
@@ -112,7 +112,10 @@ pub(super) fn rounded(adder: &Adding, terms: &[Terms], sum: Sum, left_out: Lanes
     };
     let encoding = &rounder.encoding;
     let is_zero = sum.magnitude.is_zero();
-    let negative = zero_is_negative(adder, terms).select(is_zero, sum.negative);
+    let mut negative = sum.negative;
+    if is_zero.any() {
+        negative = zero_is_negative(adder, terms).select(is_zero, negative);
+    }
     let (field, normal) = normal(rounder, &sum);
     let shown = if encoding.is_signed() { negative } else { Lanes::ZERO };
     let sign = (shown & Lanes::all(1)) << Lanes::all(i64::from(rounder.sign_at));

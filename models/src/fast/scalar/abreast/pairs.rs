@@ -125,10 +125,12 @@ pub(super) struct Numbers {
     results: Vec<Reals>,
     has_factors: bool,
     nan: Nan,
+    /// Where an element is a NaN or an infinity, once the elements have been read.
+    special: Option<Lanes>,
 }
 
 /// Whether products do not fit one number.
-fn has_factors(compiled: &Compiled) -> bool {
+pub(super) fn has_factors(compiled: &Compiled) -> bool {
     compiled.product_fraction_bits > 50
 }
 
@@ -182,12 +184,23 @@ impl Numbers {
             results: vec![Reals::ZERO; compiled.nodes.len()],
             has_factors,
             nan: Nan::default(),
+            special: None,
         }
+    }
+
+    /// Forgets what depends on the adders.
+    pub(super) fn forget(&mut self) {
+        self.nan = Nan::default();
     }
 
     /// Whether products are read as two factors.
     pub(super) fn has_factors(&self) -> bool {
         self.has_factors
+    }
+
+    /// Lets the elements be read again, because they are others.
+    pub(super) fn renew(&mut self) {
+        self.special = None;
     }
 
     /// Makes a product +0 in all lanes.
@@ -198,7 +211,7 @@ impl Numbers {
         }
     }
 
-    /// Reads elements that are not +0 in all lanes. Returns where one is a NaN or an infinity.
+    /// Reads elements that are not +0 in all lanes, unless they have been read. Returns where one is a NaN or an infinity.
     #[inline(always)]
     fn load(
         &mut self,
@@ -207,6 +220,9 @@ impl Numbers {
         c: &Elements,
         loud: &[usize],
     ) -> Lanes {
+        if let Some(special) = self.special {
+            return special;
+        }
         let mut special = Lanes::ZERO;
         if self.has_factors {
             let bits = [compiled.a, compiled.b].map(|reader| reader.format.fraction_bits().cast_signed());
@@ -222,6 +238,7 @@ impl Numbers {
             }
         }
         (self.c, self.of_c) = read(c, compiled.c_fraction_bits, &mut special);
+        self.special = Some(special);
         special
     }
 

@@ -19,6 +19,11 @@ impl BlockScales {
         Self { of_blocks: vec![Scales::ZERO; blocks], fraction_bits, special: Lanes::ZERO }
     }
 
+    /// Whether they are of so many blocks, and of a format with so many fraction bits.
+    pub(super) fn are(&self, blocks: usize, fraction_bits: i32) -> bool {
+        (self.of_blocks.len(), self.fraction_bits) == (blocks, fraction_bits)
+    }
+
     /// Reads those of the dot at `place`.
     #[inline(always)]
     pub(super) fn load(&mut self, [of_a, of_b]: [&[Unpacked]; 2], lane: usize, place: usize) {

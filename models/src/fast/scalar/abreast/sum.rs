@@ -92,7 +92,7 @@ impl Scales {
 }
 
 /// A term of a sum: whether it is negative, its magnitude, and the place of its lowest bit.
-type Part = (Lanes, Lanes, Lanes);
+pub(super) type Part = (Lanes, Lanes, Lanes);
 
 #[inline(always)]
 fn leading(magnitude: Lanes, lsb: Lanes) -> Lanes {
@@ -211,9 +211,14 @@ fn align(
 /// signs of the others count.
 #[inline(always)]
 fn signs(terms: &[Terms]) -> (Lanes, Lanes) {
-    let last = terms.iter().rev().find(|term| term.class == Class::Values);
-    let counts = terms.iter().fold(Lanes::ZERO, |any, term| any | !term.magnitude.is_zero());
-    (last.map_or(Lanes::ZERO, |term| term.negative), counts)
+    let (mut last, mut counts) = (Lanes::ZERO, Lanes::ZERO);
+    for term in terms {
+        if term.class == Class::Values {
+            last = term.negative;
+        }
+        counts = counts | !term.magnitude.is_zero();
+    }
+    (last, counts)
 }
 
 #[inline(always)]
@@ -265,45 +270,71 @@ fn split(magnitude: Lanes, lsb: Lanes, unit: Lanes) -> (Lanes, Lanes) {
     (kept << up.min(most), magnitude - (kept << down.min(most)))
 }
 
-/// The place of the lowest bit that fits a word with all above it, or of the lowest bit of all; 0 if all terms are zero.
-/// The mask says where some bits lie below it.
-#[inline(always)]
-fn whole_range(parts: impl Iterator<Item = Part>, limit: i64) -> (Lanes, Lanes) {
-    let far = Lanes::all(i64::from(i32::MAX));
-    let (mut lowest, mut highest) = (far, Lanes::all(NO_EXPONENT));
-    for (_, magnitude, lsb) in parts {
-        lowest = lowest.min(far.select(magnitude.is_zero(), lsb));
-        highest = highest.max(leading(magnitude, lsb));
-    }
-    let some = highest.is_above(Lanes::all(NO_EXPONENT));
-    let room = highest - Lanes::all(limit - 1);
-    (lowest.max(room) & some, room.is_above(lowest) & some)
+/// The lowest and the highest bits of terms.
+struct Range {
+    lowest: Lanes,
+    highest: Lanes,
 }
 
-/// The terms cut at a unit, which is [`NO_EXPONENT`] without a grid. In one's complement, the units that the signs of the
-/// terms add or take away follow them.
+impl Range {
+    const FAR: Lanes = Lanes::all(i32::MAX as i64);
+    const NONE: Self = Self { lowest: Self::FAR, highest: Lanes::all(NO_EXPONENT) };
+
+    #[inline(always)]
+    fn join(&mut self, magnitude: Lanes, lsb: Lanes) {
+        self.lowest = self.lowest.min(Self::FAR.select(magnitude.is_zero(), lsb));
+        self.highest = self.highest.max(leading(magnitude, lsb));
+    }
+
+    /// The place of the lowest bit that fits a word with all above it, or of the lowest bit of all; 0 if all terms are zero.
+    /// The mask says where some bits lie below it.
+    #[inline(always)]
+    fn whole(&self, limit: i64) -> (Lanes, Lanes) {
+        let some = self.highest.is_above(Lanes::all(NO_EXPONENT));
+        let room = self.highest - Lanes::all(limit - 1);
+        (self.lowest.max(room) & some, room.is_above(self.lowest) & some)
+    }
+}
+
+/// Writes the terms cut at a unit, which is [`NO_EXPONENT`] without a grid. In one's complement, the units that the signs of
+/// the terms add or take away follow them.
 #[inline(always)]
-fn cut_parts(terms: &[Terms], unit: Lanes, below: Below) -> impl Iterator<Item = Part> + Clone + use<'_> {
-    let complements = (below == Below::OnesComplement).then(|| {
-        let (reference, counts) = signs(terms);
-        let odd = terms.iter().fold(Lanes::ZERO, |odd, term| odd - (counts & (term.negative ^ reference)));
-        (!reference, odd, unit)
-    });
-    let cut_one = move |term: &Terms| {
+fn cut_parts<'p>(terms: &[Terms], unit: Lanes, below: Below, parts: &'p mut [Part]) -> &'p [Part] {
+    let mut count = 0;
+    for term in terms {
         let down = (unit - term.lsb).max(Lanes::ZERO);
-        (term.negative, cut(term.negative, term.magnitude, down, below), term.lsb + down)
-    };
-    terms.iter().map(cut_one).chain(complements)
+        parts[count] = (term.negative, cut(term.negative, term.magnitude, down, below), term.lsb + down);
+        count += 1;
+    }
+    if below == Below::OnesComplement {
+        let (reference, counts) = signs(terms);
+        let mut odd = Lanes::ZERO;
+        for term in terms {
+            odd = odd - (counts & (term.negative ^ reference));
+        }
+        parts[count] = (!reference, odd, unit);
+        count += 1;
+    }
+    &parts[..count]
+}
+
+/// Writes the terms as they are.
+#[inline(always)]
+fn whole_parts<'p>(terms: &[Terms], parts: &'p mut [Part]) -> &'p [Part] {
+    for (at, term) in terms.iter().enumerate() {
+        parts[at] = term.part();
+    }
+    &parts[..terms.len()]
 }
 
 /// The sum of what terms have in whole units, how many have more than that, and the sign of the last of these.
 #[inline(always)]
-fn sum_of_cut(parts: impl Iterator<Item = Part>, unit: Lanes) -> (Lanes, Lanes, Lanes) {
+fn sum_of_cut(parts: &[Part], unit: Lanes) -> (Lanes, Lanes, Lanes) {
     let (mut total, mut lost, mut negative) = (Lanes::ZERO, Lanes::ZERO, Lanes::ZERO);
     for (is_negative, magnitude, lsb) in parts {
-        let (kept, rest) = split(magnitude, lsb, unit);
+        let (kept, rest) = split(*magnitude, *lsb, unit);
         let is_cut = !rest.is_zero();
-        total = total + kept.negated(is_negative);
+        total = total + kept.negated(*is_negative);
         lost = lost - is_cut;
         negative = is_negative.select(is_cut, negative);
     }
@@ -313,7 +344,7 @@ fn sum_of_cut(parts: impl Iterator<Item = Part>, unit: Lanes) -> (Lanes, Lanes, 
 /// The sum of terms that lie too far apart for the word, in half units: what one of them has below a unit counts as half
 /// of one. Sets `bad` where several have some.
 #[inline(always)]
-fn sum_to_half_units(parts: impl Iterator<Item = Part>, unit: Lanes, bad: &mut Lanes) -> Lanes {
+fn sum_to_half_units(parts: &[Part], unit: Lanes, bad: &mut Lanes) -> Lanes {
     let one = Lanes::all(1);
     let (total, lost, negative) = sum_of_cut(parts, unit);
     *bad = *bad | lost.is_above(one);
@@ -323,27 +354,23 @@ fn sum_to_half_units(parts: impl Iterator<Item = Part>, unit: Lanes, bad: &mut L
 /// The sum of terms that lie too far apart for the word, in whole units, as [`far_sum`](super::super::align::far_sum)
 /// computes it; sets `bad` where it is not known.
 #[inline(always)]
-fn far_sum(
-    adder: &Adding,
-    parts: impl Iterator<Item = Part> + Clone,
-    unit: Lanes,
-    (limit, reserve): (i64, u32),
-    bad: &mut Lanes,
-) -> Lanes {
-    let (one, none) = (Lanes::all(1), Lanes::all(NO_EXPONENT));
-    let (total, lost, mut negative) = sum_of_cut(parts.clone(), unit);
+fn far_sum(adder: &Adding, parts: &[Part], unit: Lanes, (limit, reserve): (i64, u32), bad: &mut Lanes) -> Lanes {
+    let one = Lanes::all(1);
+    let (total, lost, mut negative) = sum_of_cut(parts, unit);
     let mut is_exact = lost.is_zero();
     let mut has_sign = Lanes::all(-1);
     if lost.is_above(one).any() {
         // What was lost, in units as small as the word allows.
-        let rest = |(_, magnitude, lsb): Part| leading(split(magnitude, lsb, unit).1, lsb);
-        let top = parts.clone().map(rest).fold(none, Lanes::max);
+        let mut top = Lanes::all(NO_EXPONENT);
+        for (_, magnitude, lsb) in parts {
+            top = top.max(leading(split(*magnitude, *lsb, unit).1, *lsb));
+        }
         let smallest = top - Lanes::all(limit - 1);
         let (mut part, mut tail) = (Lanes::ZERO, Lanes::ZERO);
         for (is_negative, magnitude, lsb) in parts {
-            let (_, rest) = split(magnitude, lsb, unit);
-            let (kept, beyond) = split(rest, lsb, smallest);
-            part = part + kept.negated(is_negative);
+            let (_, rest) = split(*magnitude, *lsb, unit);
+            let (kept, beyond) = split(rest, *lsb, smallest);
+            part = part + kept.negated(*is_negative);
             tail = tail | !beyond.is_zero();
         }
         is_exact = part.is_zero() & !tail;
@@ -370,7 +397,11 @@ fn far_sum(
 /// The bits that two scales add to a sum, at most.
 const SCALED: i64 = 16;
 
-/// The sum of a node's terms, multiplied by scales if there are any; sets `bad` where it may not fit a word.
+/// The sum of a node's terms, multiplied by scales if there are any; sets `bad` where it may not fit a word. `room` holds
+/// one part more than there are terms.
+///
+/// Neither this nor what it calls passes closures over lanes to iterators: they are compiled as functions without the
+/// instructions for vectors.
 #[inline(always)]
 pub(super) fn sum(
     adder: &Adding,
@@ -378,6 +409,7 @@ pub(super) fn sum(
     highest: &Highest,
     node: &Node,
     scales: Option<&Scales>,
+    room: &mut [Part],
     bad: &mut Lanes,
 ) -> Sum {
     let rules = &adder.rules;
@@ -388,7 +420,11 @@ pub(super) fn sum(
     let on_grid = of_grid.is_above(none);
     let mut far = Lanes::ZERO;
     if (!on_grid).any() {
-        let (whole, exceeds) = whole_range(terms.iter().map(Terms::part), limit);
+        let mut range = Range::NONE;
+        for term in terms {
+            range.join(term.magnitude, term.lsb);
+        }
+        let (whole, exceeds) = range.whole(limit);
         unit = unit.select(on_grid, whole);
         far = exceeds & !on_grid;
     }
@@ -399,7 +435,7 @@ pub(super) fn sum(
         *bad = *bad | far;
     } else if far.any() && node.is_cut_later {
         let mut several = Lanes::ZERO;
-        let sum = sum_to_half_units(terms.iter().map(Terms::part), unit, &mut several);
+        let sum = sum_to_half_units(whole_parts(terms, room), unit, &mut several);
         (total, unit) = (sum.select(far, total), (unit - Lanes::all(1)).select(far, unit));
         *bad = *bad | several & far;
     } else if far.any() {
@@ -408,11 +444,15 @@ pub(super) fn sum(
         let mut over = mask(wraps).select(on_grid, mask(complements));
         let bits = (limit, reserve);
         if rules.grid.is_empty() {
-            let sum = far_sum(adder, terms.iter().map(Terms::part), unit, bits, &mut over);
+            let sum = far_sum(adder, whole_parts(terms, room), unit, bits, &mut over);
             total = sum.select(far, total);
         } else {
-            let parts = cut_parts(terms, unit.select(on_grid, none), rules.below);
-            let (of_sum, _) = whole_range(parts.clone(), limit);
+            let parts = cut_parts(terms, unit.select(on_grid, none), rules.below, room);
+            let mut range = Range::NONE;
+            for (_, magnitude, lsb) in parts {
+                range.join(*magnitude, *lsb);
+            }
+            let (of_sum, _) = range.whole(limit);
             let sum = far_sum(adder, parts, of_sum, bits, &mut over);
             (total, unit) = (sum.select(far, total), of_sum.select(far, unit));
         }

@@ -11,7 +11,7 @@ use super::{
     loud::Loud,
     output::{infinities, rounded},
     scales::BlockScales,
-    sum::{Highest, NO_EXPONENT, Terms, sum},
+    sum::{Highest, NO_EXPONENT, Part, Terms, sum},
 };
 use crate::{
     adder::{Below, Class, Output, Scale},
@@ -22,6 +22,7 @@ use crate::{
 /// The terms of a node and the results of all, for eight dots.
 pub(super) struct Words {
     terms: Vec<Terms>,
+    parts: Vec<Part>,
     /// Where a result is infinite or NaN, it stands here as a zero.
     results: Vec<Terms>,
     /// Which results are infinite, if any is.
@@ -58,21 +59,31 @@ impl Infinite {
 }
 
 impl Words {
-    /// Memory for a plan whose products fit a word, if its sums do.
-    pub(super) fn of(compiled: &Compiled) -> Option<Self> {
+    /// Whether the sums of a plan fit a word if its products do.
+    pub(super) fn take(compiled: &Compiled) -> bool {
         let narrow = |node: &Node| match compiled.adders[node.adder].rules.output {
             Output::Integer { format, .. } => format.bits() < 62,
             _ => true,
         };
-        let fits = compiled.fits[0] && compiled.nodes.iter().all(narrow);
+        compiled.fits[0] && compiled.nodes.iter().all(narrow)
+    }
+
+    /// Memory for such a plan.
+    pub(super) fn of(compiled: &Compiled) -> Self {
         let room = |count: usize| vec![Terms::ZERO; count];
         let count = compiled.nodes.len();
-        fits.then(|| Self {
+        Self {
             terms: room(compiled.widest),
+            parts: vec![(Lanes::ZERO, Lanes::ZERO, Lanes::ZERO); compiled.widest + 1],
             results: room(count),
             infinite: vec![Infinite::NONE; count],
             nan: Nan::default(),
-        })
+        }
+    }
+
+    /// Forgets what depends on the adders.
+    pub(super) fn forget(&mut self) {
+        self.nan = Nan::default();
     }
 }
 
@@ -93,7 +104,7 @@ impl Vectorised for InWords<'_> {
 
     #[inline(always)]
     fn run(self) -> Self::Output {
-        let Self { compiled, words: Words { terms: room, results, infinite, nan }, repeats, .. } = self;
+        let Self { compiled, words: Words { terms: room, parts, results, infinite, nan }, repeats, .. } = self;
         let (c, special) = self.c.terms(Class::Values, compiled.c_fraction_bits);
         let mut special = special | self.scales.special;
         let (mut wide, mut bits, mut are_finite) = (Lanes::ZERO, Lanes::ZERO, true);
@@ -151,7 +162,7 @@ impl Vectorised for InWords<'_> {
                 _ => None,
             };
             let mut own = Lanes::ZERO;
-            let sum = sum(adder, terms, &highest, node, scale, &mut own);
+            let sum = sum(adder, terms, &highest, node, scale, parts, &mut own);
             let is_whole = matches!(adder.rules.output, Output::Integer { .. });
             if is_whole {
                 // Integers have no bits below 1, unless a grid created some.
