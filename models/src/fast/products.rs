@@ -39,23 +39,33 @@ pub(super) fn product(a: &Unpacked, b: &Unpacked) -> Unpacked {
 }
 
 impl Products {
+    /// Makes room for so many more products.
+    pub(super) fn reserve(&mut self, products: usize, are_computed: bool) {
+        self.places.reserve(products);
+        self.a.reserve(products);
+        self.b.reserve(products);
+        self.products.reserve(if are_computed { products } else { 0 });
+    }
+
     /// Adds those of a dot from the factors at these places; all others are +0. With `are_computed`, products are computed
     /// too.
-    pub(super) fn push(
-        &mut self,
-        places: impl Iterator<Item = u32>,
-        (a, b): (&[Unpacked], &[Unpacked]),
-        are_computed: bool,
-    ) {
-        for ((a, b), place) in a.iter().zip(b).zip(places) {
-            if kind_of_product(a.kind, b.kind) == ZERO {
-                continue;
+    pub(super) fn push(&mut self, places: &[u32], (a, b): (&[Unpacked], &[Unpacked]), are_computed: bool) {
+        let is_zero = |(a, b): (&Unpacked, &Unpacked)| kind_of_product(a.kind, b.kind) == ZERO;
+        if a.iter().zip(b).any(is_zero) {
+            for ((a, b), place) in a.iter().zip(b).zip(places).filter(|(factors, _)| !is_zero(*factors)) {
+                self.places.push(*place);
+                self.a.push(*a);
+                self.b.push(*b);
+                if are_computed {
+                    self.products.push(product(a, b));
+                }
             }
-            self.places.push(place);
-            self.a.push(*a);
-            self.b.push(*b);
+        } else {
+            self.places.extend_from_slice(places);
+            self.a.extend_from_slice(a);
+            self.b.extend_from_slice(b);
             if are_computed {
-                self.products.push(product(a, b));
+                self.products.extend(a.iter().zip(b).map(|(a, b)| product(a, b)));
             }
         }
         self.ends.push(self.places.len());

@@ -23,6 +23,9 @@ use crate::{
     tree::{Plan, Tree},
 };
 
+/// The number of products per dot for which there is room from the start.
+const MANY_PRODUCTS: usize = 32;
+
 /// Dots of one operation, read with one flushing rule.
 ///
 /// Of each dot, the products that are not +0 are stored with their factors, then C, and scales if the operation has them.
@@ -130,6 +133,8 @@ impl Sample {
     pub fn reserve(&mut self, dots: usize) {
         let of_scales = dots * self.scale_blocks;
         self.c.reserve(dots);
+        // Most products of long dots are +0.
+        self.products.reserve(dots * self.k.min(MANY_PRODUCTS), self.has_products);
         self.scale_a.reserve(of_scales);
         self.scale_b.reserve(of_scales);
     }
@@ -181,7 +186,7 @@ impl Sample {
     /// Keeps the products of the dot that is added.
     fn multiply(&mut self) {
         let Added { places, a, b, .. } = &mut self.added;
-        self.products.push(places.iter().copied(), (a, b), self.has_products);
+        self.products.push(places, (a, b), self.has_products);
         a.clear();
         b.clear();
     }

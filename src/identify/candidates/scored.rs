@@ -169,6 +169,7 @@ pub(in crate::identify) fn modelled(
 ) -> Result<Vec<u64>, Error> {
     let evaluator = hypothesis.evaluator(id)?;
     let mut sample = Sample::new(id, hypothesis.flush);
+    sample.reserve(dots.len().min(AT_ONCE));
     let mut found = Vec::with_capacity(dots.len());
     for dots in dots.chunks(AT_ONCE) {
         sample.clear();

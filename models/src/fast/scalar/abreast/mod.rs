@@ -163,7 +163,7 @@ impl Compiled {
     /// evaluators differ in their adders, and are asked about the same dots.
     pub(in crate::fast) fn room_abreast(&self, plan: &Arc<Plan>, k: usize, has_products: bool) -> Option<Box<Room>> {
         let as_numbers = Numbers::take(self);
-        if !as_numbers && !(has_products && Words::take(self)) {
+        if !(as_numbers || has_products && Words::take(self)) {
             return None;
         }
         if let Some(mut kept) = KEPT.take()
