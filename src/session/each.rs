@@ -2,7 +2,6 @@
 //! answers about several operations simultaneously.
 
 use std::{
-    collections::BTreeMap,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -122,11 +121,10 @@ pub fn each<A: Send + 'static, E>(
     ask: impl Fn(&dyn Device, &OperationId, &dyn Fn(&str)) -> A + Send + Sync + 'static,
     listener: &mut dyn Listener<A, Error = E>,
 ) -> Result<bool, E> {
-    let none = &mut BTreeMap::new();
     let reached = match reached {
         _ if stop() == Some(Stop::Interrupted) => return Ok(true),
         Ok(reached) => reached,
-        Err(error) => return rest(listener, ids, (0, none), Ending::Failed, &error.to_string()).map(|()| false),
+        Err(error) => return rest(listener, ids, &mut [], Ending::Failed, &error.to_string()).map(|()| false),
     };
     let stopped = Arc::new(AtomicBool::new(false));
     let (sender, said) = mpsc::channel();
@@ -159,7 +157,7 @@ pub fn each<A: Send + 'static, E>(
     let _stops = Stops(stopped);
     let mut left = ids;
     // Answers that arrived before those of earlier operations.
-    let mut early = BTreeMap::new();
+    let mut early: Vec<Option<A>> = ids.iter().map(|_| None).collect();
     while let Some((first, others)) = left.split_first() {
         let at = ids.len() - left.len();
         let heard = said.recv_timeout(TICK);
@@ -167,27 +165,27 @@ pub fn each<A: Send + 'static, E>(
         match stop() {
             Some(Stop::Interrupted) => return Ok(true),
             Some(Stop::Spent(reason)) => {
-                return rest(listener, left, (at, &mut early), Ending::Skipped, &reason).map(|()| false);
+                return rest(listener, left, &mut early[at..], Ending::Skipped, &reason).map(|()| false);
             }
             None => {}
         }
         match heard {
             Ok(Said::Progress(words)) => listener.progress(&words),
             Ok(Said::Answer(place, answer)) => {
-                early.insert(place, answer);
-                while let Some(answer) = early.remove(&(ids.len() - left.len())) {
+                early[place] = Some(answer);
+                while let Some(answer) = early.get_mut(ids.len() - left.len()).and_then(Option::take) {
                     listener.answered(answer)?;
                     left = &left[1..];
                 }
             }
             Ok(Said::GaveUp(reason)) => {
-                return rest(listener, left, (at, &mut early), Ending::Skipped, &reason).map(|()| false);
+                return rest(listener, left, &mut early[at..], Ending::Skipped, &reason).map(|()| false);
             }
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => {
                 listener.missing(first, Ending::Failed, "mxprobe panicked")?;
                 let reason = "mxprobe panicked at an operation before";
-                rest(listener, others, (at + 1, &mut early), Ending::Skipped, reason)?;
+                rest(listener, others, &mut early[at + 1..], Ending::Skipped, reason)?;
                 break;
             }
         }
@@ -197,15 +195,15 @@ pub fn each<A: Send + 'static, E>(
     Ok(false)
 }
 
-/// Reports the remaining operations, from number `at` on: early answers if there are any, and otherwise missing ones.
+/// Reports the remaining operations: their early answers, as far as there are some, and otherwise missing ones.
 fn rest<A, E>(
     listener: &mut dyn Listener<A, Error = E>,
     left: &[OperationId],
-    (at, early): (usize, &mut BTreeMap<usize, A>),
+    early: &mut [Option<A>],
     ending: Ending,
     reason: &str,
 ) -> Result<(), E> {
-    left.iter().enumerate().try_for_each(|(place, id)| match early.remove(&(at + place)) {
+    left.iter().enumerate().try_for_each(|(at, id)| match early.get_mut(at).and_then(Option::take) {
         Some(answer) => listener.answered(answer),
         None => listener.missing(id, ending, reason),
     })
@@ -273,9 +271,9 @@ mod tests {
     #[test]
     fn of_operations_that_are_left_those_are_reported_that_were_answered() {
         let (_, ids) = a_model();
-        let mut early = BTreeMap::from([(3, ids[3].clone()), (5, ids[5].clone())]);
+        let mut early = [None, Some(ids[3].clone()), None, Some(ids[5].clone())];
         let mut heard = Heard::default();
-        let Ok(()) = rest(&mut heard, &ids[2..6], (2, &mut early), Ending::Skipped, "a limit");
+        let Ok(()) = rest(&mut heard, &ids[2..6], &mut early, Ending::Skipped, "a limit");
         let of = |at: usize, ending| (ids[at].clone(), ending);
         let skipped = Some(Ending::Skipped);
         assert_eq!(heard.0, [of(2, skipped), of(3, None), of(4, skipped), of(5, None)]);
