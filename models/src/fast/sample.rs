@@ -53,8 +53,8 @@ pub struct Sample {
     stamp: Stamp,
 }
 
-/// A number that no other sample has, and that a sample without dots gets anew: the dots that it is followed by are added
-/// one after another and never change.
+/// A number that no other sample has. While a sample keeps it, dots are only added, so that those that it has stay the same:
+/// a copy, and a sample whose dots are removed, get a new one.
 #[derive(Debug)]
 struct Stamp(u64);
 
@@ -370,7 +370,7 @@ impl Evaluator {
     #[inline(never)]
     fn room_abreast(&self, sample: &Sample) -> Option<Box<Room>> {
         let abreast = sample.path >= Path::Avx2;
-        abreast.then(|| self.compiled.room_abreast(&self.plan, sample.k, sample.has_products))?
+        abreast.then(|| self.compiled.room_abreast(&self.plan, sample.k, sample.has_products)).flatten()
     }
 
     fn visit_in(

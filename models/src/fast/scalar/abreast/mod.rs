@@ -2,6 +2,9 @@
 //!
 //! It follows the evaluator of one dot step by step. A dot that holds a NaN or an infinity, or whose sum may not fit the
 //! word, is abandoned in its lane and computed alone.
+//!
+//! No closure over lanes is passed to an iterator here: such closures are compiled as functions without the instructions for
+//! vectors.
 
 mod elements;
 mod invalid;
@@ -20,6 +23,7 @@ pub(in crate::fast) use lanes::DOTS;
 use std::{cell::Cell, sync::Arc};
 
 use elements::Elements;
+use invalid::Nan;
 use lanes::Lanes;
 use loud::Loud;
 use pairs::Numbers;
@@ -44,7 +48,7 @@ pub(in crate::fast) struct Source<'a> {
     pub(in crate::fast) c: &'a [Unpacked],
     /// Those of A and of B.
     pub(in crate::fast) scales: [&'a [Unpacked]; 2],
-    /// Different for all data in which a dot may differ.
+    /// Another one whenever the dot at a place may be another.
     pub(in crate::fast) stamp: u64,
 }
 
@@ -70,6 +74,15 @@ enum Arithmetic {
     Words(Words),
     /// That of f64.
     Numbers(Box<Numbers>),
+}
+
+impl Arithmetic {
+    fn nan(&mut self) -> &mut Nan {
+        match self {
+            Self::Words(words) => &mut words.nan,
+            Self::Numbers(numbers) => &mut numbers.nan,
+        }
+    }
 }
 
 thread_local! {
@@ -169,10 +182,8 @@ impl Compiled {
         if let Some(mut kept) = KEPT.take()
             && kept.suits(self, plan, k, as_numbers)
         {
-            match &mut kept.arithmetic {
-                Arithmetic::Words(words) => words.forget(),
-                Arithmetic::Numbers(numbers) => numbers.forget(),
-            }
+            // All else in it depends on the plan alone, or is written before it is read.
+            *kept.arithmetic.nan() = Nan::default();
             return Some(kept);
         }
         let elements = |count: usize| vec![Elements::POSITIVE_ZERO; count];

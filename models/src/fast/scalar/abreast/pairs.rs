@@ -4,8 +4,6 @@
 //! grid before they are added, and sums are rounded to odd before they are rounded to a narrower format. A dot of which f64
 //! cannot hold the bits that a step needs is abandoned in its lane, and so is one with a NaN or an infinity among its
 //! elements.
-//!
-//! The code contains no closures over arrays of lanes: they are compiled as functions without the instructions for vectors.
 
 use mxprobe_api::{FloatEncoding, Format, Overflow, Rounding, Specials, Subnormals};
 
@@ -124,7 +122,7 @@ pub(super) struct Numbers {
     of_c: Lanes,
     results: Vec<Reals>,
     has_factors: bool,
-    nan: Nan,
+    pub(super) nan: Nan,
     /// Where an element is a NaN or an infinity, once the elements have been read.
     special: Option<Lanes>,
 }
@@ -186,11 +184,6 @@ impl Numbers {
             nan: Nan::default(),
             special: None,
         }
-    }
-
-    /// Forgets what depends on the adders.
-    pub(super) fn forget(&mut self) {
-        self.nan = Nan::default();
     }
 
     /// Whether products are read as two factors.

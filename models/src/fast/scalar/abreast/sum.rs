@@ -399,9 +399,6 @@ const SCALED: i64 = 16;
 
 /// The sum of a node's terms, multiplied by scales if there are any; sets `bad` where it may not fit a word. `room` holds
 /// one part more than there are terms.
-///
-/// Neither this nor what it calls passes closures over lanes to iterators: they are compiled as functions without the
-/// instructions for vectors.
 #[inline(always)]
 pub(super) fn sum(
     adder: &Adding,

@@ -27,7 +27,7 @@ pub(super) struct Words {
     results: Vec<Terms>,
     /// Which results are infinite, if any is.
     infinite: Vec<Infinite>,
-    nan: Nan,
+    pub(super) nan: Nan,
 }
 
 /// Where a result is infinite, by its sign. It is NaN where it is both.
@@ -79,11 +79,6 @@ impl Words {
             infinite: vec![Infinite::NONE; count],
             nan: Nan::default(),
         }
-    }
-
-    /// Forgets what depends on the adders.
-    pub(super) fn forget(&mut self) {
-        self.nan = Nan::default();
     }
 }
 
