@@ -7,11 +7,11 @@ use mxprobe_api::{
     Matrices, Operation, OperationSet, Refusal, Scalar, ScalarFunction, Scalars, Screening, StatusFlags, TileBatch,
     Timing, flags_of, scalars_of,
 };
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Which NaN results in d count as equal.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum NanBits {
     /// NaNs with the same bits.

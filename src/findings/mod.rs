@@ -8,7 +8,6 @@ mod probe;
 mod value;
 
 use mxprobe_api::{Operation, ScalarFunction};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::dots::Dot;
@@ -42,7 +41,8 @@ impl Probed {
 }
 
 /// How a question ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
     /// Answered, with evidence.

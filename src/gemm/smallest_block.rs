@@ -1,7 +1,6 @@
 //! The blocks of A1·B1 with which words on a unit reach the accuracy of f32.
 
 use mxprobe_api::Error;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -29,7 +28,8 @@ pub struct Draw {
 }
 
 /// The errors of words on one operation for every block, with f32's for comparison.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct BlockErrors {
     /// The operation.
     pub operation: String,
@@ -46,7 +46,8 @@ pub struct BlockErrors {
 }
 
 /// The errors of one block, componentwise.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct BlockError {
     /// Products in a block.
     pub block: u64,

@@ -5,7 +5,6 @@
 //! unit's real adder are in `bound`.
 
 use mxprobe_api::Format;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Accumulation;
@@ -27,7 +26,8 @@ pub struct Theory {
 }
 
 /// Published bounds of max |Ĉ − C| / (|A|·|B|) at one n; u is 2^−24.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Published {
     /// (2.5), all p² products, with (2.6) for the words' magnitudes. Missing for blocks, and if n·u ≥ 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]

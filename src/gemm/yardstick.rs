@@ -4,7 +4,6 @@
 use std::{ops::ControlFlow, time::Instant};
 
 use mxprobe_api::{DeviceInfo, DeviceKind, Elements, Error, Library, OperationId, multiply_with};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -17,7 +16,8 @@ use super::{
 };
 
 /// The speed and the error of one way to multiply.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Way {
     /// The way: `triple-bf16`, or the library's name.
     pub name: String,
@@ -59,7 +59,8 @@ pub struct Way {
 }
 
 /// Ways to multiply the same two matrices, timed in turn in every round.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Yardstick {
     /// Rows and columns of A and B.
     pub n: u64,

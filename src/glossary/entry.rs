@@ -1,10 +1,10 @@
 //! Entries of the glossary.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The meaning of a name, for readers of a report.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Entry {
     /// The name.
     pub name: String,
@@ -21,7 +21,8 @@ pub struct Entry {
 }
 
 /// The kinds of names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// A question about an operation.

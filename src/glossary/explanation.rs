@@ -1,16 +1,16 @@
 //! The meanings of names, as `explain` shows them.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::entry::{Entry, Kind};
-use crate::report::{Block, Cell, Layout, Page, Row, Show, Tone, Tool, to_json, wrap};
+use crate::report::{Block, Cell, Layout, Page, Row, Show, Tone, Tool, published, to_json, wrap};
 
 /// The schema version of an explanation.
 pub const EXPLANATION_SCHEMA: &str = "mxprobe-explanation/1.1";
 
 /// The result of `explain`.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Explanation {
     /// `mxprobe-explanation/MAJOR.MINOR`.
     pub schema: String,
@@ -33,7 +33,8 @@ pub struct Explanation {
 }
 
 /// A model or a recipe in words.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ModelInWords {
     /// The name.
     pub name: String,
@@ -42,7 +43,8 @@ pub struct ModelInWords {
 }
 
 /// A field of a type of a report.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FieldInWords {
     /// The type and the field: `Finding.value`.
     pub field: String,
@@ -51,7 +53,8 @@ pub struct FieldInWords {
 }
 
 /// How a model computes a dot.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TraceInWords {
     /// The model.
     pub model: String,
@@ -103,10 +106,9 @@ impl Show for Explained<'_> {
     }
 }
 
-/// The JSON Schema of explanations.
-#[must_use]
-pub fn explanation_schema() -> serde_json::Value {
-    schemars::schema_for!(Explanation).to_value()
+published! {
+    /// Returns the JSON Schema of explanations.
+    explanation_schema "explanation-1.json" Explanation;
 }
 
 /// Lines whose indents, of two columns a step, say what belongs to what: each is wrapped below its own beginning.

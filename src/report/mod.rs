@@ -10,6 +10,7 @@ mod view;
 
 pub use crate::findings::Outcome;
 pub use compare::{compare, compare_growth, compare_throughput, compared_answer};
+pub(crate) use record::published;
 pub use record::{
     ALGORITHMS_SCHEMA, Again, AlgorithmDot, AlgorithmRecord, AlgorithmsReport, Alone, AloneRate, AlternativeRecord,
     Answer, AtOnce, BENCH_COMPARISON_SCHEMA, BENCH_SCHEMA, BenchComparison, BenchReport, BenchSettings, BitsKept,

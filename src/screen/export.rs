@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::{
-    plain,
+    clock, plain,
     report::{Health, ScreenReport, ScreenedOperation, unit_noun},
 };
 
@@ -107,8 +107,7 @@ pub fn prometheus(reports: &[ScreenReport]) -> String {
     };
     family("verdict", "0 healthy, 1 wrong bits, 2 could not judge", each(&verdict));
     let start = |report: &ScreenReport| {
-        let start = report.time.start.parse::<jiff::Timestamp>();
-        start.map_or_else(|_| "NaN".to_owned(), |start| start.as_second().to_string())
+        clock::seconds(&report.time.start).map_or_else(|| "NaN".to_owned(), |seconds| seconds.to_string())
     };
     family("start_seconds", "When the screen began, in seconds since 1970", each(&start));
     let duration = |report: &ScreenReport| format!("{:?}", report.time.duration_ns as f64 / 1e9);

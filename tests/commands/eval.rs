@@ -218,7 +218,7 @@ fn arrays_have_the_answers_of_lines() {
     assert_eq!((said.out.as_str(), said.err.as_str()), ("", ""));
     let answered = std::fs::read(d).unwrap();
     let header = answered.len() - 4 * dots as usize;
-    assert!(String::from_utf8_lossy(&answered[..header]).contains("(140000, )"));
+    assert!(String::from_utf8_lossy(&answered[..header]).contains("(140000,)"));
     let bits = answered[header..].as_chunks().0.iter().map(|bits| u32::from_le_bytes(*bits));
     let found: String = bits.map(|bits| format!("{{\"d\":\"{bits:#010x}\"}}\n")).collect();
     assert!(say_to(&op, lines.as_bytes()).ended(0).out == found);

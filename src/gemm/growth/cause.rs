@@ -2,11 +2,11 @@
 
 use mxprobe_api::Rounding;
 use mxprobe_models::{Model, Output};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A change to one part of a unit's model, to see how much of the error that part causes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {
     /// Results are rounded to nearest instead.

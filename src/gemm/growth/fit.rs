@@ -1,10 +1,10 @@
 //! Measured exponents of growth: error ~ n^x.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A least-squares fit of log error = x·log n + constant.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Fit {
     /// x.
     pub exponent: f64,
@@ -17,7 +17,8 @@ pub struct Fit {
 }
 
 /// The fits of a curve: of its errors, and of their upper bounds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Fits {
     /// The fit of [`Point::componentwise`](super::Point::componentwise).
     #[serde(default, skip_serializing_if = "Option::is_none")]

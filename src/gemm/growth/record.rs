@@ -1,7 +1,6 @@
 //! The results of an experiment on the growth of errors, as in its JSON.
 
 use mxprobe_api::Format;
-use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 
 use super::{
@@ -11,7 +10,8 @@ use super::{
 use crate::gemm::{bound::PROBABILITY, theory::Published};
 
 /// The interval that elements are drawn from, uniformly.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub enum Interval {
     /// (0, 1]: sums grow, and every truncation goes the same way.
     #[serde(rename = "(0, 1]")]
@@ -42,7 +42,8 @@ impl Interval {
 }
 
 /// The error at one length.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Point {
     /// Products in a sum.
     pub n: u64,
@@ -61,7 +62,8 @@ pub struct Point {
 }
 
 /// Bounds that depend only on n, apart from underflow.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Bounds {
     /// The upper bound of `componentwise` for any A and B, from the unit's model: the counterpart of bound (2.7), of
     /// (2.5) if all products are computed, and of the one in section 4.4 for blocks. Missing if [`Point::bound`] is.
@@ -77,7 +79,8 @@ pub struct Bounds {
 }
 
 /// The errors of one way to multiply.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Curve {
     /// The name of the way: `double-f16`.
     pub name: String,
@@ -101,7 +104,8 @@ pub struct Curve {
 }
 
 /// The results of an experiment.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Growth {
     /// Rows of A, and columns of B.
     pub m: u64,
@@ -132,17 +136,18 @@ impl Growth {
 }
 
 /// Elements drawn as sums of words of a format.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Drawn {
     /// The number of words.
     pub words: usize,
     /// The format of A's words.
     #[serde(deserialize_with = "format_named")]
-    #[schemars(with = "String")]
+    #[cfg_attr(test, schemars(with = "String"))]
     pub a: Format,
     /// The format of B's words.
     #[serde(deserialize_with = "format_named")]
-    #[schemars(with = "String")]
+    #[cfg_attr(test, schemars(with = "String"))]
     pub b: Format,
 }
 

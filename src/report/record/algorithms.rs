@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use mxprobe_api::OperationId;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Tool;
@@ -12,7 +11,8 @@ use super::Tool;
 pub const ALGORITHMS_SCHEMA: &str = "mxprobe-algorithms/1.0";
 
 /// Two algorithms over a model's operation, for finite inputs and results.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct AlgorithmsReport {
     /// `mxprobe-algorithms/MAJOR.MINOR`.
     pub schema: String,
@@ -21,10 +21,10 @@ pub struct AlgorithmsReport {
     /// The model: a name or a file.
     pub model: String,
     /// The operation that the algorithms call.
-    #[schemars(with = "String")]
+    #[cfg_attr(test, schemars(with = "String"))]
     pub operation: OperationId,
     /// The operation whose dots are the inputs.
-    #[schemars(with = "String")]
+    #[cfg_attr(test, schemars(with = "String"))]
     pub inputs: OperationId,
     /// Ranges of exponents, both ends inclusive, by input: `a`, `b`, `c`. An input without a range may have any
     /// exponent.
@@ -49,7 +49,8 @@ pub struct AlgorithmsReport {
 }
 
 /// An algorithm.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct AlgorithmRecord {
     /// Its name.
     pub name: String,
@@ -58,7 +59,8 @@ pub struct AlgorithmRecord {
 }
 
 /// A dot, with the results of both algorithms. Numbers are whole multiples of powers of two, such as `105·2^-29`.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct AlgorithmDot {
     /// Elements of A, as full-width hexadecimal.
     pub a: Vec<String>,
@@ -72,10 +74,4 @@ pub struct AlgorithmDot {
     pub d: [String; 2],
     /// Each algorithm's absolute error.
     pub errors: [String; 2],
-}
-
-/// Returns the JSON Schema of comparisons of two algorithms.
-#[must_use]
-pub fn algorithms_schema() -> serde_json::Value {
-    schemars::schema_for!(AlgorithmsReport).to_value()
 }

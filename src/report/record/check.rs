@@ -16,7 +16,7 @@ use super::{
     throughput::{BENCH_SCHEMA, BenchReport},
     unique::Unique,
 };
-use crate::{findings::Outcome, plain::counted};
+use crate::{clock, findings::Outcome, plain::counted};
 
 /// A problem and its location.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -323,8 +323,8 @@ fn check_report(report: &Report) -> Vec<Problem> {
     }
     let resumed = report.resumed.iter().enumerate().map(|(at, part)| (format!("resumed[{at}].time"), &part.time));
     for (path, time) in [("time.start".to_owned(), &report.time.start)].into_iter().chain(resumed) {
-        if time.parse::<jiff::Timestamp>().is_err() {
-            problems.push(problem(path, format!("`{time}` is not an RFC 3339 time")));
+        if clock::seconds(time).is_none() {
+            problems.push(problem(path, format!("`{time}` is not an RFC 3339 time in UTC")));
         }
     }
     let mut planned = BTreeSet::new();

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use mxprobe_api::OperationId;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -16,7 +15,8 @@ use super::{
 pub const CLASSES_SCHEMA: &str = "mxprobe-classes/1.0";
 
 /// Which of several models compute an operation alike.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ClassesReport {
     /// `mxprobe-classes/MAJOR.MINOR`.
     pub schema: String,
@@ -25,11 +25,11 @@ pub struct ClassesReport {
     /// The models: names or files.
     pub models: Vec<String>,
     /// The operation.
-    #[schemars(with = "String")]
+    #[cfg_attr(test, schemars(with = "String"))]
     pub operation: OperationId,
     /// For each model without an operation of this id, the operation that was compared instead.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    #[schemars(with = "BTreeMap<String, String>")]
+    #[cfg_attr(test, schemars(with = "BTreeMap<String, String>"))]
     pub counterparts: BTreeMap<String, OperationId>,
     /// The inputs over which the models were compared.
     pub inputs: Inputs,
@@ -51,7 +51,8 @@ pub struct ClassesReport {
 }
 
 /// The result for a pair of models.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PairRecord {
     /// The models.
     pub models: [String; 2],
@@ -69,10 +70,4 @@ pub struct PairRecord {
     /// If undecided: why no proof was found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-}
-
-/// Returns the JSON Schema of classes of models.
-#[must_use]
-pub fn classes_schema() -> serde_json::Value {
-    schemars::schema_for!(ClassesReport).to_value()
 }

@@ -1,7 +1,6 @@
 //! The results of comparing reports: the types of their JSON.
 
 use mxprobe_api::OperationId;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -16,7 +15,8 @@ use crate::findings::Outcome;
 pub const COMPARISON_SCHEMA: &str = "mxprobe-comparison/1.1";
 
 /// Reports side by side.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Comparison {
     /// `mxprobe-comparison/MAJOR.MINOR`.
     pub schema: String,
@@ -39,7 +39,8 @@ pub struct Comparison {
 }
 
 /// A report of a comparison.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Side {
     /// `A`, `B`, …
     pub label: String,
@@ -67,7 +68,8 @@ pub struct Side {
 }
 
 /// A kind of sum, with the answers of each report.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct MatrixRow {
     /// `f16→f32`; `tf32 xf32→f32`: AMD's format next to NVIDIA's with the same bits; `fp8→f32`: FNUZ next to OCP.
     pub sums: String,
@@ -78,7 +80,8 @@ pub struct MatrixRow {
 }
 
 /// Why operations of several devices are comparable.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum MatchedBy {
     /// They have the same id.
@@ -90,12 +93,13 @@ pub enum MatchedBy {
 }
 
 /// Operations that were compared, together with others for which the results are the same.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Match {
     /// How they were matched.
     pub by: MatchedBy,
     /// The operations of each report; empty if a report has no such operation.
-    #[schemars(with = "Vec<Vec<String>>")]
+    #[cfg_attr(test, schemars(with = "Vec<Vec<String>>"))]
     pub operations: Vec<Vec<OperationId>>,
     /// The properties; those that differ come first.
     pub rows: Vec<Compared>,
@@ -106,7 +110,8 @@ pub struct Match {
 }
 
 /// How the answers to one question compare.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum State {
     /// Two answers differ, or the device failed on one side only.
@@ -118,7 +123,8 @@ pub enum State {
 }
 
 /// One question, with the answer of each report.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Compared {
     /// The question.
     pub probe: String,
@@ -129,7 +135,8 @@ pub struct Compared {
 }
 
 /// An answer of a report.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Answer {
     /// The outcome of the question.
     pub outcome: Outcome,
@@ -140,15 +147,16 @@ pub struct Answer {
     pub words: String,
     /// The operations that gave it, if others gave another answer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(with = "Vec<String>")]
+    #[cfg_attr(test, schemars(with = "Vec<String>"))]
     pub operations: Vec<OperationId>,
 }
 
 /// A dot that several reports have.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct DotCompared {
     /// The operation of each report.
-    #[schemars(with = "Vec<Option<String>>")]
+    #[cfg_attr(test, schemars(with = "Vec<Option<String>>"))]
     pub operations: Vec<Option<OperationId>>,
     /// The purpose and the bits of the input. `d` is that of the first report that has it.
     pub input: EvidenceRecord,
@@ -157,12 +165,13 @@ pub struct DotCompared {
 }
 
 /// Operations of one report without a counterpart.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Alone {
     /// The label of the report.
     pub report: String,
     /// The operations.
-    #[schemars(with = "Vec<String>")]
+    #[cfg_attr(test, schemars(with = "Vec<String>"))]
     pub operations: Vec<OperationId>,
     /// Whether another report is of the same device with another driver that lacks these operations.
     pub same_device: bool,
@@ -186,10 +195,4 @@ impl Match {
     pub fn count(&self, state: State) -> usize {
         self.rows.iter().filter(|row| row.state == state).count()
     }
-}
-
-/// The JSON Schema of comparisons.
-#[must_use]
-pub fn comparison_schema() -> serde_json::Value {
-    schemars::schema_for!(Comparison).to_value()
 }

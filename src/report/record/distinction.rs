@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use mxprobe_api::OperationId;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Tool, evidence::EvidenceRecord};
@@ -12,7 +11,8 @@ use super::{Tool, evidence::EvidenceRecord};
 pub const DISTINCTION_SCHEMA: &str = "mxprobe-distinction/1.0";
 
 /// The results of `distinguish` for two models of one operation.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct DistinctionReport {
     /// `mxprobe-distinction/MAJOR.MINOR`.
     pub schema: String,
@@ -21,12 +21,12 @@ pub struct DistinctionReport {
     /// The models: names or files.
     pub models: [String; 2],
     /// The operation.
-    #[schemars(with = "String")]
+    #[cfg_attr(test, schemars(with = "String"))]
     pub operation: OperationId,
     /// The operation of the second model that was compared, if that model has none with this id: one with the same
     /// formats and k.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
     pub counterpart: Option<OperationId>,
     /// The inputs over which the models were compared.
     pub inputs: Inputs,
@@ -53,7 +53,8 @@ pub struct DistinctionReport {
 }
 
 /// The inputs of a comparison.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Inputs {
     /// Every input, including NaNs and infinities.
@@ -63,7 +64,8 @@ pub enum Inputs {
 }
 
 /// The result of comparing two models.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum DistinctionVerdict {
     /// They differ on some dot.
@@ -75,7 +77,8 @@ pub enum DistinctionVerdict {
 }
 
 /// A proof that two models are equal.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ProofRecord {
     /// Whether the whole dot was compared, rather than its rounded sums one by one.
     pub whole: bool,
@@ -93,7 +96,8 @@ pub struct ProofRecord {
 }
 
 /// A formula, stating that two models differ, that a solver refuted.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RefutedFormula {
     /// Number of variables.
     pub variables: u64,
@@ -103,10 +107,4 @@ pub struct RefutedFormula {
     pub conflicts: u64,
     /// The duration.
     pub duration_ns: u64,
-}
-
-/// Returns the JSON Schema of distinctions.
-#[must_use]
-pub fn distinction_schema() -> serde_json::Value {
-    schemars::schema_for!(DistinctionReport).to_value()
 }

@@ -9,14 +9,14 @@ use std::{
 };
 
 use mxprobe_api::{Format, OperationId};
-use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::findings::{Evidence, Input};
 
 /// One dot that was computed, with the predictions of rival answers.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "Evidence")]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(rename = "Evidence"))]
 pub struct EvidenceRecord {
     /// The purpose of the input.
     pub about: String,
@@ -45,8 +45,9 @@ pub struct EvidenceRecord {
 }
 
 /// A rival answer and its prediction.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "Rival")]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(rename = "Rival"))]
 pub struct RivalRecord {
     /// The rival answer.
     pub answer: String,

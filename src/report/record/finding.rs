@@ -1,17 +1,17 @@
 //! Operations and findings in the form that reports use: answers as JSON.
 
 use mxprobe_api::{Operation, OperationId};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::evidence::{EvidenceList, EvidenceRecord};
 use crate::findings::{Finding, Outcome, Probed, Value};
 
 /// An operation in the form that `list` uses.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct OperationRecord {
     /// The canonical id.
-    #[schemars(with = "String")]
+    #[cfg_attr(test, schemars(with = "String"))]
     pub id: OperationId,
     /// The scope that computes one tile together.
     pub scope: String,
@@ -24,7 +24,8 @@ pub struct OperationRecord {
 }
 
 /// The results for one operation.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct OperationReport {
     /// The operation.
     #[serde(flatten)]
@@ -41,8 +42,9 @@ pub struct OperationReport {
 }
 
 /// The answer to one question.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "Finding")]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(rename = "Finding"))]
 pub struct FindingRecord {
     /// The question: `alignment.fraction_bits`.
     pub probe: String,
@@ -58,7 +60,7 @@ pub struct FindingRecord {
     pub statement: String,
     /// The bits that prove it.
     #[serde(default, skip_serializing_if = "EvidenceList::is_empty")]
-    #[schemars(with = "Vec<EvidenceRecord>")]
+    #[cfg_attr(test, schemars(with = "Vec<EvidenceRecord>"))]
     pub evidence: EvidenceList,
 }
 

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{provenance::Tool, screening::Health};
@@ -22,7 +21,8 @@ pub struct EarlierFleet {
 }
 
 /// Machines and the behaviour of their devices.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FleetReport {
     /// [`FLEET_SCHEMA`].
     pub schema: String,
@@ -51,7 +51,8 @@ pub struct FleetReport {
 }
 
 /// Devices of one kind: the same backend and fingerprint.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FleetKind {
     /// The backend.
     pub backend: String,
@@ -68,7 +69,8 @@ pub struct FleetKind {
 }
 
 /// Devices with the same answers.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FleetClass {
     /// The first letters of the SHA-256 of all answers.
     pub class: String,
@@ -84,7 +86,8 @@ pub struct FleetClass {
 }
 
 /// A name with its number of occurrences.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Counted {
     /// The name.
     pub name: String,
@@ -93,7 +96,8 @@ pub struct Counted {
 }
 
 /// A question with two different answers.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FleetDifference {
     /// The operation.
     pub operation: String,
@@ -108,7 +112,8 @@ pub struct FleetDifference {
 }
 
 /// A device that is not healthy.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Unhealthy {
     /// The machine.
     pub node: String,
@@ -123,7 +128,8 @@ pub struct Unhealthy {
 }
 
 /// A device of a machine.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Member {
     /// The machine.
     pub node: String,
@@ -145,7 +151,8 @@ pub struct Member {
 }
 
 /// The changes since an earlier fleet.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Drift {
     /// The time at which the earlier fleet was merged.
     pub time: String,
@@ -158,7 +165,8 @@ pub struct Drift {
 }
 
 /// A device that changed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Change {
     /// The machine.
     pub node: String,
@@ -173,7 +181,8 @@ pub struct Change {
 }
 
 /// A file that was ignored.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SkippedFile {
     /// Its path.
     pub path: String,
@@ -207,10 +216,4 @@ impl FleetReport {
         }
         problems
     }
-}
-
-/// The JSON Schema of fleets.
-#[must_use]
-pub fn fleet_schema() -> serde_json::Value {
-    schemars::schema_for!(FleetReport).to_value()
 }

@@ -1,6 +1,5 @@
 //! A saved experiment on the growth of errors: its provenance and results.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{DeviceRecord, Host, Time, Tool};
@@ -10,7 +9,8 @@ use crate::{gemm::Growth, shard::Shard};
 pub const GROWTH_SCHEMA: &str = "mxprobe-growth/1.2";
 
 /// How the errors of one device grow with the length of sums.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct GrowthReport {
     /// `mxprobe-growth/MAJOR.MINOR`.
     pub schema: String,
@@ -24,15 +24,9 @@ pub struct GrowthReport {
     pub device: DeviceRecord,
     /// The share of the points that was computed, `I/N`; absent if it is all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
     pub shard: Option<Shard>,
     /// The results; their fields are fields of the report.
     #[serde(flatten)]
     pub growth: Growth,
-}
-
-/// Returns the JSON Schema of experiments on the growth of errors.
-#[must_use]
-pub fn growth_schema() -> serde_json::Value {
-    schemars::schema_for!(GrowthReport).to_value()
 }

@@ -1,7 +1,6 @@
 //! Results of `identify` and `verify`: the types of their JSON, from which their text is made.
 
 use mxprobe_api::OperationId;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{DeviceRecord, Host, Resumption, Time, Tool, evidence::EvidenceRecord, request::Request};
@@ -13,7 +12,8 @@ pub const IDENTIFICATION_SCHEMA: &str = "mxprobe-identification/1.3";
 pub const VERIFICATION_SCHEMA: &str = "mxprobe-verification/1.3";
 
 /// The results of `identify` for one device.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct IdentificationReport {
     /// `mxprobe-identification/MAJOR.MINOR`.
     pub schema: String,
@@ -42,7 +42,8 @@ pub struct IdentificationReport {
 }
 
 /// The outcome of the identification of an operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum IdentificationOutcome {
     /// A model explains every dot asked.
@@ -56,10 +57,11 @@ pub enum IdentificationOutcome {
 }
 
 /// The results for one operation.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct IdentifiedOperation {
     /// The operation.
-    #[schemars(with = "String")]
+    #[cfg_attr(test, schemars(with = "String"))]
     pub id: OperationId,
     /// The outcome.
     pub outcome: IdentificationOutcome,
@@ -104,7 +106,8 @@ pub struct IdentifiedOperation {
 }
 
 /// The results of `verify`.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct VerificationReport {
     /// `mxprobe-verification/MAJOR.MINOR`.
     pub schema: String,
@@ -132,10 +135,11 @@ pub struct VerificationReport {
 }
 
 /// The comparison of one operation with a model.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct VerifiedOperation {
     /// The operation.
-    #[schemars(with = "String")]
+    #[cfg_attr(test, schemars(with = "String"))]
     pub id: OperationId,
     /// Number of dots compared.
     pub dots: u64,
@@ -158,7 +162,8 @@ pub struct VerifiedOperation {
 }
 
 /// A block of dots in which something differs from the model.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct BlockRecord {
     /// Which block of the operation, from 0.
     pub block: u64,
@@ -184,16 +189,4 @@ impl VerifiedOperation {
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
 fn is_zero(number: &u64) -> bool {
     *number == 0
-}
-
-/// Returns the JSON Schema of identifications.
-#[must_use]
-pub fn identification_schema() -> serde_json::Value {
-    schemars::schema_for!(IdentificationReport).to_value()
-}
-
-/// Returns the JSON Schema of verifications.
-#[must_use]
-pub fn verification_schema() -> serde_json::Value {
-    schemars::schema_for!(VerificationReport).to_value()
 }

@@ -1,7 +1,6 @@
 //! Comparisons of measurements: the types of their JSON, for throughput and for growing errors.
 
 use mxprobe_api::OperationId;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Side, Units};
@@ -13,7 +12,8 @@ pub const BENCH_COMPARISON_SCHEMA: &str = "mxprobe-bench-comparison/1.0";
 pub const GROWTH_COMPARISON_SCHEMA: &str = "mxprobe-growth-comparison/1.0";
 
 /// Throughput measurements side by side.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct BenchComparison {
     /// `mxprobe-bench-comparison/MAJOR.MINOR`.
     pub schema: String,
@@ -28,20 +28,22 @@ pub struct BenchComparison {
 }
 
 /// An operation that only one side has measured.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct AloneRate {
     /// The label of the side.
     pub side: String,
     /// The operation.
-    #[schemars(with = "String")]
+    #[cfg_attr(test, schemars(with = "String"))]
     pub id: OperationId,
 }
 
 /// The rates of one operation.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ComparedRate {
     /// The operation.
-    #[schemars(with = "String")]
+    #[cfg_attr(test, schemars(with = "String"))]
     pub id: OperationId,
     /// Whether the rates are those of one unit or of all.
     pub span: Units,
@@ -53,7 +55,8 @@ pub struct ComparedRate {
 }
 
 /// A rate, with its ratio to that of the first side that has one.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Rate {
     /// The rate of the median sample.
     pub flop_per_s_median: f64,
@@ -69,7 +72,8 @@ pub struct Rate {
 }
 
 /// A ratio of two rates.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Ratio {
     /// The ratio of the medians.
     pub median: f64,
@@ -80,7 +84,8 @@ pub struct Ratio {
 }
 
 /// Growing errors side by side.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct GrowthComparison {
     /// `mxprobe-growth-comparison/MAJOR.MINOR`.
     pub schema: String,
@@ -98,7 +103,8 @@ pub struct GrowthComparison {
 }
 
 /// The errors of one multiplication method on several devices.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ComparedCurve {
     /// The method: `double-f16`.
     pub name: String,
@@ -127,16 +133,4 @@ impl ComparedCurve {
         let first = errors.next();
         errors.any(|error| Some(error) != first)
     }
-}
-
-/// Returns the JSON Schema of comparisons of throughput.
-#[must_use]
-pub fn bench_comparison_schema() -> serde_json::Value {
-    schemars::schema_for!(BenchComparison).to_value()
-}
-
-/// Returns the JSON Schema of comparisons of growing errors.
-#[must_use]
-pub fn growth_comparison_schema() -> serde_json::Value {
-    schemars::schema_for!(GrowthComparison).to_value()
 }

@@ -21,54 +21,55 @@ mod quick;
 mod report;
 mod request;
 mod scan;
+mod schemas;
 mod screening;
 mod summary;
 mod throughput;
 mod unfinished;
 mod unique;
 
-pub use algorithms::{ALGORITHMS_SCHEMA, AlgorithmDot, AlgorithmRecord, AlgorithmsReport, algorithms_schema};
-pub use classes::{CLASSES_SCHEMA, ClassesReport, PairRecord, classes_schema};
+pub use algorithms::{ALGORITHMS_SCHEMA, AlgorithmDot, AlgorithmRecord, AlgorithmsReport};
+pub use classes::{CLASSES_SCHEMA, ClassesReport, PairRecord};
 pub use comparison::{
     Alone, Answer, COMPARISON_SCHEMA, Compared, Comparison, DotCompared, Match, MatchedBy, MatrixRow, Side, State,
-    comparison_schema,
 };
-pub use distinction::{
-    DISTINCTION_SCHEMA, DistinctionReport, DistinctionVerdict, Inputs, ProofRecord, RefutedFormula, distinction_schema,
-};
+pub use distinction::{DISTINCTION_SCHEMA, DistinctionReport, DistinctionVerdict, Inputs, ProofRecord, RefutedFormula};
 pub(super) use evidence::DotText;
 pub use evidence::{EvidenceList, EvidenceRecord, RivalRecord};
 pub use finding::{FindingRecord, OperationRecord, OperationReport};
 pub use fleet::{
     Change, Counted, Drift, EarlierFleet, FLEET_SCHEMA, FleetClass, FleetDifference, FleetKind, FleetReport, Member,
-    SkippedFile, Unhealthy, fleet_schema,
+    SkippedFile, Unhealthy,
 };
-pub use growth::{GROWTH_SCHEMA, GrowthReport, growth_schema};
+pub use growth::{GROWTH_SCHEMA, GrowthReport};
 pub use identification::{
     BlockRecord, IDENTIFICATION_SCHEMA, IdentificationOutcome, IdentificationReport, IdentifiedOperation,
-    VERIFICATION_SCHEMA, VerificationReport, VerifiedOperation, identification_schema, verification_schema,
+    VERIFICATION_SCHEMA, VerificationReport, VerifiedOperation,
 };
 pub use measured::{
     AloneRate, BENCH_COMPARISON_SCHEMA, BenchComparison, ComparedCurve, ComparedRate, GROWTH_COMPARISON_SCHEMA,
-    GrowthComparison, Rate, Ratio, bench_comparison_schema, growth_comparison_schema,
+    GrowthComparison, Rate, Ratio,
 };
-pub use papers::{PAPERS_SCHEMA, PaperItem, PaperRecord, PaperSection, PapersReport, Verdict, papers_schema};
+pub use papers::{PAPERS_SCHEMA, PaperItem, PaperRecord, PaperSection, PapersReport, Verdict};
 pub use plan::{Plan, Resumption};
-pub use properties::{AlternativeRecord, PROPERTIES_SCHEMA, PropertiesReport, PropertyRecord, properties_schema};
+pub use properties::{AlternativeRecord, PROPERTIES_SCHEMA, PropertiesReport, PropertyRecord};
 pub(super) use provenance::UUID_DIGEST;
 pub use provenance::{Conditions, Host, Time, Tool, build_version, now};
-pub use report::{
-    DeviceRecord, DriverRecord, Kind, LIST_SCHEMA, ListedDevice, Listing, RefusalRecord, Report, SCHEMA, list_schema,
-    schema,
-};
+pub use report::{DeviceRecord, DriverRecord, Kind, LIST_SCHEMA, ListedDevice, Listing, RefusalRecord, Report, SCHEMA};
 pub use request::Request;
+pub(crate) use schemas::published;
+pub use schemas::{
+    algorithms_schema, bench_comparison_schema, bench_schema, classes_schema, comparison_schema, distinction_schema,
+    fleet_schema, growth_comparison_schema, growth_schema, identification_schema, list_schema, papers_schema,
+    properties_schema, schema, screen_schema, verification_schema,
+};
 pub use screening::{
     Again, Health, SCREEN_SCHEMA, ScreenReport, ScreenShard, ScreenedOperation, ScreenedUnit, Tally, WrongRecord,
-    WrongWord, screen_schema, unit_noun,
+    WrongWord, unit_noun,
 };
 pub use summary::{AtOnce, BitsKept, Notable, Summary, SummaryRow, Unit};
 pub use throughput::{
     BENCH_SCHEMA, BenchReport, BenchSettings, CyclePeak, Data, FEWEST_SAMPLES, Peak, SPREAD_LIMIT_PERCENT, Throughput,
-    ThroughputRun, TimedBy, Units, bench_schema,
+    ThroughputRun, TimedBy, Units,
 };
 pub use unfinished::EXECUTION;

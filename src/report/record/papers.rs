@@ -1,6 +1,5 @@
 //! Results of `papers`: the types of its JSON.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Tool;
@@ -9,7 +8,8 @@ use super::Tool;
 pub const PAPERS_SCHEMA: &str = "mxprobe-papers/1.0";
 
 /// Figures printed in papers, and the computed ones.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PapersReport {
     /// `mxprobe-papers/MAJOR.MINOR`.
     pub schema: String,
@@ -25,7 +25,8 @@ pub struct PapersReport {
 }
 
 /// A paper.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PaperRecord {
     /// The name that selects the paper on the command line.
     pub name: String,
@@ -38,7 +39,8 @@ pub struct PaperRecord {
 }
 
 /// A section, a table or a figure.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PaperSection {
     /// The location, such as `3.1.2` or `Table 3`.
     pub place: String,
@@ -52,7 +54,8 @@ pub struct PaperSection {
 }
 
 /// A printed number, or a few that belong together.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PaperItem {
     /// The question.
     pub asked: String,
@@ -71,7 +74,8 @@ pub struct PaperItem {
 }
 
 /// The result of comparing a computed figure with the printed one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
     /// Equal to the printed figure.
@@ -98,10 +102,4 @@ impl PaperRecord {
     pub fn items(&self) -> impl Iterator<Item = &PaperItem> {
         self.sections.iter().flat_map(|section| &section.items)
     }
-}
-
-/// Returns the JSON Schema of results of `papers`.
-#[must_use]
-pub fn papers_schema() -> serde_json::Value {
-    schemars::schema_for!(PapersReport).to_value()
 }

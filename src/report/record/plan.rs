@@ -1,14 +1,14 @@
 //! The plan of a run, and the runs that continued it.
 
 use mxprobe_api::OperationId;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The plan of a run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Plan {
     /// The operations, in order.
-    #[schemars(with = "Vec<String>")]
+    #[cfg_attr(test, schemars(with = "Vec<String>"))]
     pub operations: Vec<OperationId>,
     /// The patterns given with `--op`; if empty, all operations of the device.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -23,7 +23,8 @@ pub struct Plan {
 }
 
 /// A run that continued a report.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Resumption {
     /// The start, as RFC 3339 in UTC.
     pub time: String,

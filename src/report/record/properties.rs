@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use mxprobe_api::OperationId;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -16,7 +15,8 @@ use super::{
 pub const PROPERTIES_SCHEMA: &str = "mxprobe-properties/1.0";
 
 /// How a model computes an operation, for finite inputs.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PropertiesReport {
     /// `mxprobe-properties/MAJOR.MINOR`.
     pub schema: String,
@@ -25,7 +25,7 @@ pub struct PropertiesReport {
     /// The model: a name or a file.
     pub model: String,
     /// The operation.
-    #[schemars(with = "String")]
+    #[cfg_attr(test, schemars(with = "String"))]
     pub operation: OperationId,
     /// Ranges of exponents, both ends inclusive, by input: `a`, `b`, `c`. An input without a range may have any
     /// exponent.
@@ -38,7 +38,8 @@ pub struct PropertiesReport {
 }
 
 /// One property.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PropertyRecord {
     /// Its name.
     pub property: String,
@@ -61,7 +62,8 @@ pub struct PropertyRecord {
 }
 
 /// Another answer to a question.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct AlternativeRecord {
     /// The difference from the model.
     pub alternative: String,
@@ -76,10 +78,4 @@ pub struct AlternativeRecord {
     /// Why neither is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-}
-
-/// Returns the JSON Schema of properties of a model.
-#[must_use]
-pub fn properties_schema() -> serde_json::Value {
-    schemars::schema_for!(PropertiesReport).to_value()
 }

@@ -2,14 +2,14 @@
 
 use std::{collections::BTreeMap, env, fs, time::Instant};
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::clock;
 
 /// The program that made a report.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Tool {
     /// `mxprobe`.
     pub name: String,
@@ -85,7 +85,8 @@ impl Tool {
 }
 
 /// When a report was made.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Time {
     /// The start, as RFC 3339 in UTC.
     pub start: String,
@@ -120,7 +121,8 @@ pub fn now() -> String {
 }
 
 /// The machine on which a report was made, as far as it matters for results.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Host {
     /// The operating system and its version.
     pub os: String,
@@ -211,7 +213,8 @@ pub(super) fn published(properties: &BTreeMap<String, String>) -> BTreeMap<Strin
 
 /// The system's readings for the device before the first question and after the last, by names that include the unit. A
 /// reading that the system does not offer is missing.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Conditions {
     /// Before the first question; for a resumed run, that of its first part.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use mxprobe_api::{DeviceInfo, DeviceKind, Refusal};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -17,7 +16,8 @@ use super::{
 pub const SCHEMA: &str = "mxprobe-report/1.4";
 
 /// Everything that one run learnt about one device.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Report {
     /// `mxprobe-report/MAJOR.MINOR`.
     pub schema: String,
@@ -51,7 +51,8 @@ pub struct Report {
 }
 
 /// Whether a device is hardware, software or a model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// Silicon.
@@ -63,7 +64,8 @@ pub enum Kind {
 }
 
 /// The identity of a device.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct DeviceRecord {
     /// `cpu`, `vulkan`, `sim`, …
     pub backend: String,
@@ -89,7 +91,8 @@ pub struct DeviceRecord {
 }
 
 /// The driver that reaches a device.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct DriverRecord {
     /// The driver's name.
     pub name: String,
@@ -100,7 +103,8 @@ pub struct DriverRecord {
 }
 
 /// Something that could not be used.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RefusalRecord {
     /// The thing that could not be used.
     pub what: String,
@@ -112,7 +116,8 @@ pub struct RefusalRecord {
 }
 
 /// The output of `list --json`.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Listing {
     /// `mxprobe-list/MAJOR.MINOR`.
     pub schema: String,
@@ -125,7 +130,8 @@ pub struct Listing {
 }
 
 /// A device and the operations it offers.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ListedDevice {
     /// The device.
     #[serde(flatten)]
@@ -170,16 +176,4 @@ impl From<&Refusal> for RefusalRecord {
     fn from(refusal: &Refusal) -> Self {
         Self { what: refusal.what.clone(), reason: refusal.reason.to_string(), help: refusal.help.clone() }
     }
-}
-
-/// Returns the JSON Schema of reports.
-#[must_use]
-pub fn schema() -> serde_json::Value {
-    schemars::schema_for!(Report).to_value()
-}
-
-/// Returns the JSON Schema of listings.
-#[must_use]
-pub fn list_schema() -> serde_json::Value {
-    schemars::schema_for!(Listing).to_value()
 }

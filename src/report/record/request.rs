@@ -1,23 +1,23 @@
 //! The request of `identify` and `verify`.
 
 use mxprobe_api::OperationId;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::shard::Shard;
 
 /// The request of `identify` or `verify`, so that `--resume` continues with the same operations and inputs.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Request {
     /// The operations, in order.
-    #[schemars(with = "Vec<String>")]
+    #[cfg_attr(test, schemars(with = "Vec<String>"))]
     pub operations: Vec<OperationId>,
     /// The seed of the inputs.
     pub seed: u64,
     /// The share of the work that was asked for, `I/N`; absent if it is all of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<String>")]
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
     pub shard: Option<Shard>,
     /// `verify`: minimum number of dots of each operation.
     #[serde(default, skip_serializing_if = "Option::is_none")]

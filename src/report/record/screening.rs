@@ -6,7 +6,6 @@ use std::{
 };
 
 use mxprobe_api::{Injection, OperationId};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -19,7 +18,8 @@ use crate::{nan_bits::NanBits, plain::counted, shard::Shard};
 pub const SCREEN_SCHEMA: &str = "mxprobe-screen/1.0";
 
 /// The screen of one device.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ScreenReport {
     /// [`SCREEN_SCHEMA`].
     pub schema: String,
@@ -47,7 +47,7 @@ pub struct ScreenReport {
     pub passes: Option<u64>,
     /// The fault that was planted on purpose; such a screen says nothing about the device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<std::collections::BTreeMap<String, u64>>")]
+    #[cfg_attr(test, schemars(with = "Option<std::collections::BTreeMap<String, u64>>"))]
     pub injected: Option<Injection>,
     /// The verdict.
     pub verdict: Health,
@@ -56,17 +56,19 @@ pub struct ScreenReport {
 }
 
 /// A share of the devices of a screen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ScreenShard {
     /// Which share, `I/N`.
-    #[schemars(with = "String")]
+    #[cfg_attr(test, schemars(with = "String"))]
     pub shard: Shard,
     /// The devices of all shares.
     pub devices: u64,
 }
 
 /// The verdict of a screen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Health {
     /// Every compared result is right, and every operation with a model was compared.
@@ -96,10 +98,11 @@ impl fmt::Display for Health {
 }
 
 /// The screen of one operation.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ScreenedOperation {
     /// The operation.
-    #[schemars(with = "String")]
+    #[cfg_attr(test, schemars(with = "String"))]
     pub id: OperationId,
     /// The model that gives the right results; absent if none is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -203,7 +206,8 @@ impl ScreenReport {
 }
 
 /// The results of one unit.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ScreenedUnit {
     /// The number of a logical processor or multiprocessor; absent if units cannot be told apart.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -219,7 +223,8 @@ pub struct ScreenedUnit {
 }
 
 /// Wrong bits: their places and examples.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct WrongRecord {
     /// The places that all wrong words have in common, as in `core 1`, `lane 5`, `bit 3`.
     pub place: Vec<String>,
@@ -254,7 +259,8 @@ pub struct WrongRecord {
 }
 
 /// The number of wrong words at a place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Tally {
     /// The place.
     pub at: u64,
@@ -263,7 +269,8 @@ pub struct Tally {
 }
 
 /// A wrong word.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct WrongWord {
     /// The unit that computed it, if units can be told apart.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -289,7 +296,8 @@ pub struct WrongWord {
 }
 
 /// The result of computing wrong blocks again on the same units.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Again {
     /// The number of blocks computed again.
     pub blocks: u64,
@@ -303,10 +311,4 @@ pub struct Again {
 #[must_use]
 pub fn unit_noun(properties: &BTreeMap<String, String>) -> &'static str {
     if properties.contains_key("multiprocessors") { "multiprocessor" } else { "core" }
-}
-
-/// The JSON Schema of screens.
-#[must_use]
-pub fn screen_schema() -> serde_json::Value {
-    schemars::schema_for!(ScreenReport).to_value()
 }

@@ -1,11 +1,11 @@
 //! A summary of a report: matrix operations with the same answers folded into rows, and facts that a user must know.
 
 use mxprobe_api::OperationId;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A summary of a report.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Summary {
     /// Rows of matrix operations with the same answers; their k, mixes of formats and modes may differ.
     pub rows: Vec<SummaryRow>,
@@ -14,7 +14,8 @@ pub struct Summary {
 }
 
 /// Operations with the same answers. An answer that was measured for no operation of the row is absent.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SummaryRow {
     /// Kinds of inputs: `f16`; `fp8` for e4m3 and e5m2 in any mix, `fp8 fnuz` for AMD's variants of both, `fp6`, `fp4`;
     /// `mxfp8`, `nvfp4` with block scales; `int8`, `int4`.
@@ -53,12 +54,13 @@ pub struct SummaryRow {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub modes: Vec<String>,
     /// The operations, including those with such qualifiers.
-    #[schemars(with = "Vec<String>")]
+    #[cfg_attr(test, schemars(with = "Vec<String>"))]
     pub operations: Vec<OperationId>,
 }
 
 /// The kind of unit that computes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Unit {
     /// A matrix unit: tiles of D.
@@ -68,7 +70,8 @@ pub enum Unit {
 }
 
 /// The number of products added at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum AtOnce {
     /// All: integer sums are exact in any order.
@@ -79,7 +82,8 @@ pub enum AtOnce {
 }
 
 /// The fraction bits that are kept when terms are aligned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum BitsKept {
     /// All.
@@ -92,7 +96,8 @@ pub enum BitsKept {
 }
 
 /// A fact that limits what a user may rely on.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Notable {
     /// The name of the rule that states it.
     pub rule: String,
@@ -101,6 +106,6 @@ pub struct Notable {
     /// The fact in words.
     pub text: String,
     /// The operations to which it applies.
-    #[schemars(with = "Vec<String>")]
+    #[cfg_attr(test, schemars(with = "Vec<String>"))]
     pub operations: Vec<OperationId>,
 }

@@ -1,7 +1,6 @@
 //! Results of `bench`: the types of its JSON, from which its views are made.
 
 use mxprobe_api::OperationId;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{DeviceRecord, Host, Time, Tool};
@@ -18,7 +17,8 @@ pub const SPREAD_LIMIT_PERCENT: f64 = 20.0;
 pub const FEWEST_SAMPLES: u64 = 7;
 
 /// The throughput of one device.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct BenchReport {
     /// `mxprobe-bench/MAJOR.MINOR`.
     pub schema: String,
@@ -41,7 +41,8 @@ pub struct BenchReport {
 }
 
 /// The distribution that elements are drawn from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Data {
     /// Values from −1 to 1, or any integers of the format.
@@ -53,7 +54,8 @@ pub enum Data {
 }
 
 /// The settings of a throughput measurement.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct BenchSettings {
     /// The distribution that elements were drawn from.
     pub data: Data,
@@ -66,10 +68,11 @@ pub struct BenchSettings {
 }
 
 /// The throughput of one operation.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Throughput {
     /// The operation; the family `fma` denotes the scalar units next to the matrix units.
-    #[schemars(with = "String")]
+    #[cfg_attr(test, schemars(with = "String"))]
     pub id: OperationId,
     /// The instruction or call behind it, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -102,7 +105,8 @@ pub struct Throughput {
 }
 
 /// The part of a device that worked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Units {
     /// One unit.
@@ -112,7 +116,8 @@ pub enum Units {
 }
 
 /// The clock that took the time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum TimedBy {
     /// The device's own timestamps.
@@ -124,7 +129,8 @@ pub enum TimedBy {
 /// The samples of one operation on one unit or on all.
 ///
 /// A multiplication and an addition count as two FLOP, also for integers.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ThroughputRun {
     /// The part of the device that worked.
     pub span: Units,
@@ -160,7 +166,8 @@ pub struct ThroughputRun {
 }
 
 /// The vendor's peak rate for an operation.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Peak {
     /// The dense rate of all units.
     pub flop_per_s: f64,
@@ -174,7 +181,8 @@ pub struct Peak {
 }
 
 /// The vendor's peak rate for one unit in one cycle.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CyclePeak {
     /// The dense rate of one unit.
     pub flop_per_cycle_and_unit: f64,
@@ -284,10 +292,4 @@ impl ThroughputRun {
         }
         (self.steps == 0 || self.chains == 0).then(|| ("steps", "there was no work".to_owned()))
     }
-}
-
-/// Returns the JSON Schema of throughput measurements.
-#[must_use]
-pub fn bench_schema() -> serde_json::Value {
-    schemars::schema_for!(BenchReport).to_value()
 }

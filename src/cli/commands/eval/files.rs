@@ -110,7 +110,7 @@ pub(super) fn answer(
     let mut out = Replacement::begin(files.out)?;
     let id = &opened.operation.id;
     let (all, k) = (arrays.count, id.shape.sizes().2);
-    let mut begun = npy::Written::new(id.d, &[all as u64], files.as_bits);
+    let mut begun = npy::Written::new(id.d, &[all], files.as_bits);
     // The next dots are read, and the last results are written, while these are computed.
     let (read, parts) = mpsc::sync_channel(1);
     let (back, used) = mpsc::channel();

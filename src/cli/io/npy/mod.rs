@@ -1,5 +1,7 @@
 //! Matrices in NumPy files.
 
+mod header;
+
 use std::{
     fs::File,
     io::{BufReader, ErrorKind, Read},
@@ -8,8 +10,8 @@ use std::{
 
 use crate::gemm::{Matrix, Rounded, Scaling, Split, words};
 use mxprobe_api::{Elements, Format, Rounding};
-use npyz::{DType, Endianness, NpyHeader, Order, TypeChar, WriteOptions, WriterBuilder};
 
+use self::header::Header;
 use crate::cli::failure::Failure;
 
 /// Reads a matrix: floats and integers are values; unsigned integers of a floating-point format's size are its bits.
@@ -94,7 +96,8 @@ struct Array<'a> {
     path: &'a Path,
     file: BufReader<File>,
     shape: Vec<usize>,
-    order: Order,
+    /// Whether elements of a column, not of a row, are stored next to each other.
+    is_fortran: bool,
     kind: Kind,
     /// The size of an element.
     size: usize,
@@ -106,37 +109,34 @@ impl<'a> Array<'a> {
     fn open(path: &'a Path, format: Format) -> Result<Self, Failure> {
         let refuse = |what: &dyn std::fmt::Display| refuse(path, what);
         let mut file = BufReader::new(File::open(path).map_err(|error| refuse(&error))?);
-        let npy = NpyHeader::from_reader(&mut file).map_err(|error| refuse(&format!("not a NumPy file: {error}")))?;
-        let shape: Vec<usize> = npy.shape().iter().map(|size| usize::try_from(*size).unwrap_or(usize::MAX)).collect();
-        let dtype = npy.dtype();
-        let unsupported = || refuse(&format!("unsupported element type {}", dtype.descr()));
-        let DType::Plain(of) = &dtype else { return Err(unsupported()) };
-        let size = usize::try_from(of.size_field()).unwrap_or(0);
-        let is_bits = of.type_char() == TypeChar::Uint && !format.is_integer();
+        let header = Header::read(&mut file).map_err(|what| refuse(&format!("not a NumPy file: {what}")))?;
+        let unsupported = || refuse(&format!("unsupported element type {}", header.descr));
+        let (is_swapped, letter, size) = header.number().ok_or_else(unsupported)?;
+        let is_bits = letter == 'u' && !format.is_integer();
         if is_bits && size != format.storage_bytes() {
             return Err(refuse(&format!(
                 "unsigned integers of {size} bytes, but the bits of {format} take {}",
                 format.storage_bytes()
             )));
         }
-        let kind = match (of.type_char(), size) {
-            (TypeChar::Uint, _) if is_bits => Kind::Bits(format),
+        let kind = match (letter, size) {
+            ('u', _) if is_bits => Kind::Bits(format),
             // Floats are read by their bits: a conversion would turn signaling NaNs into quiet ones.
-            (TypeChar::Float, 2) => Kind::Bits(Format::F16),
-            (TypeChar::Float, 4) => Kind::Bits(Format::F32),
-            (TypeChar::Float, 8) => Kind::Bits(Format::F64),
-            (TypeChar::Int, 1) => Kind::Bits(Format::S8),
-            (TypeChar::Int, 2) => Kind::Bits(Format::S16),
-            (TypeChar::Int, 4) => Kind::Bits(Format::S32),
-            (TypeChar::Uint, 1) => Kind::Bits(Format::U8),
-            (TypeChar::Uint, 2) => Kind::Short,
-            (TypeChar::Uint, 4) => Kind::Bits(Format::U32),
-            (TypeChar::Int, 8) => Kind::Long { is_signed: true },
-            (TypeChar::Uint, 8) => Kind::Long { is_signed: false },
+            ('f', 2) => Kind::Bits(Format::F16),
+            ('f', 4) => Kind::Bits(Format::F32),
+            ('f', 8) => Kind::Bits(Format::F64),
+            ('i', 1) => Kind::Bits(Format::S8),
+            ('i', 2) => Kind::Bits(Format::S16),
+            ('i', 4) => Kind::Bits(Format::S32),
+            ('u', 1) => Kind::Bits(Format::U8),
+            ('u', 2) => Kind::Short,
+            ('u', 4) => Kind::Bits(Format::U32),
+            ('i', 8) => Kind::Long { is_signed: true },
+            ('u', 8) => Kind::Long { is_signed: false },
             _ => return Err(unsupported()),
         };
-        let is_swapped = of.endianness() == Endianness::Big;
-        Ok(Self { path, file, shape, order: npy.order(), kind, size, is_swapped })
+        let Header { is_fortran, shape, .. } = header;
+        Ok(Self { path, file, shape, is_fortran, kind, size, is_swapped })
     }
 
     fn refuse(&self, what: &dyn std::fmt::Display) -> Failure {
@@ -150,7 +150,7 @@ impl<'a> Array<'a> {
     }
 
     fn is_fortran(&self) -> bool {
-        self.order == Order::Fortran && self.shape.len() == 2
+        self.is_fortran && self.shape.len() == 2
     }
 
     /// The number of elements.
@@ -287,7 +287,7 @@ const CAPACITY: usize = 1 << 24;
 /// Returns the bytes of a NumPy file that holds the matrix D: as values of the narrowest type that holds its format, or
 /// as its bits.
 pub(crate) fn write(d: &Elements, rows: usize, columns: usize, as_bits: bool) -> Vec<u8> {
-    let mut written = Written::new(d.format(), &[rows as u64, columns as u64], as_bits);
+    let mut written = Written::new(d.format(), &[rows, columns], as_bits);
     written.extend(d);
     written.bytes
 }
@@ -301,7 +301,7 @@ pub(crate) struct Written {
 
 impl Written {
     /// Begins an array of any shape: of values of the narrowest type that holds the format, or of its bits.
-    pub(crate) fn new(format: Format, shape: &[u64], as_bits: bool) -> Self {
+    pub(crate) fn new(format: Format, shape: &[usize], as_bits: bool) -> Self {
         let (element, widens) = match (as_bits, format.storage_bytes()) {
             (true, 1) => ("|u1", false),
             (true, 2) => ("<u2", false),
@@ -317,7 +317,7 @@ impl Written {
                 _ => ("<f4", true),
             },
         };
-        Self { bytes: header(element, shape), widens }
+        Self { bytes: Header::written(element, shape), widens }
     }
 
     /// Appends elements.
@@ -330,11 +330,4 @@ impl Written {
             self.bytes.extend_from_slice(d.bytes());
         }
     }
-}
-
-/// Returns the bytes before an array's first element, whose type is named as NumPy does.
-fn header(element: &str, shape: &[u64]) -> Vec<u8> {
-    let element = DType::new_scalar(element.parse().expect("a type of NumPy's"));
-    let header = WriteOptions::new_header_only().dtype(element).shape(shape).writer(Vec::new());
-    header.write_header_only().expect("memory takes every header")
 }
