@@ -1,6 +1,6 @@
 //! The types of a model: adders, the trees that join them, and where each value comes from.
 
-use std::collections::BTreeMap;
+use std::{borrow::Borrow, collections::BTreeMap};
 
 use mxprobe_api::{Error, Format, OperationId, OperationSet};
 
@@ -164,8 +164,8 @@ pub fn plan_of(tree: &str, adders: &[&str], k: usize) -> Result<Plan, Error> {
 }
 
 /// Checks that a plan fits an operation's formats and block scales.
-pub(crate) fn check_plan(id: &OperationId, plan: &Plan, adders: &[Adder]) -> Result<(), String> {
-    let last = plan.nodes.last().map(|node| &adders[node.adder]);
+pub(crate) fn check_plan(id: &OperationId, plan: &Plan, adders: &[impl Borrow<Adder>]) -> Result<(), String> {
+    let last = plan.nodes.last().map(|node| adders[node.adder].borrow());
     let output = match last.map(|adder| adder.output) {
         Some(Output::Float { format, .. } | Output::Integer { format, .. }) => format,
         _ => return Err("the tree's last adder gives no format".into()),
@@ -178,7 +178,7 @@ pub(crate) fn check_plan(id: &OperationId, plan: &Plan, adders: &[Adder]) -> Res
         return Err("integer and floating formats are mixed".into());
     }
     for node in &plan.nodes {
-        let adder = &adders[node.adder];
+        let adder = adders[node.adder].borrow();
         if adder.scale != Scale::Sum {
             continue;
         }

@@ -322,7 +322,7 @@ impl Search<'_, '_> {
     pub(super) fn arithmetic(&self, hypothesis: &Hypothesis) -> Arithmetic {
         let id = self.subject().id();
         let hypothesis = &hypothesis.merged();
-        let mut adders = hypothesis.adders.clone();
+        let mut adders = hypothesis.adders.to_vec();
         if self.effort.nan == NanBits::Any {
             // Nothing is known about the bits of NaN.
             let assumed = Origin { basis: Basis::Assumed, source: document::SOURCE.into() };
@@ -381,7 +381,7 @@ mod tests {
         let skeleton = Guessed::new(&id).skeletons().next().unwrap();
         let output = float(id.d, id.d.fraction_bits(), mxprobe_api::Rounding::NearestEven);
         let adders = vec![Adder::exact("sum", output, NanRules::default())];
-        let hypothesis = Hypothesis { skeleton, adders, flush: Flush::default() };
+        let hypothesis = Hypothesis { skeleton, adders: adders.into(), flush: Flush::default() };
         let drawn = |every_form: bool| drawn_dots(&subject, 10_000, &hypothesis, every_form, 1);
         let (first, later) = (drawn(true), drawn(false));
         assert_eq!((first.len(), later.len()), (9_000, 4_400));

@@ -168,7 +168,7 @@ impl Search<'_, '_> {
             .flat_map(|chain| {
                 given.adders.iter().map(move |adder| {
                     let adder = Adder { name: chain.names[0].clone(), ..adder.clone() };
-                    Hypothesis { skeleton: Arc::clone(&chain), adders: vec![adder], flush: given.flush }
+                    Hypothesis { skeleton: Arc::clone(&chain), adders: vec![adder].into(), flush: given.flush }
                 })
             })
             .collect();

@@ -35,7 +35,7 @@ pub fn equals(arithmetic: &Arithmetic, seed: u64, nan: NanBits) -> Result<Vec<St
     let id = &arithmetic.operation;
     let names: Vec<&str> = arithmetic.adders.iter().map(|adder| adder.name.as_str()).collect();
     let plan = Arc::new(mxprobe_models::plan_of(&arithmetic.tree, &names, id.shape.sizes().2)?);
-    let own = Evaluator::of_plan(&arithmetic.adders, arithmetic.flush, &plan, id, Path::Scalar)?;
+    let own = Evaluator::of_plan(arithmetic.adders.clone(), arithmetic.flush, &plan, id, Path::Scalar)?;
     let mut rivals: Vec<((&str, &OperationId), Evaluator)> = Vec::new();
     for model in shipped() {
         // A model may have several units for these formats, which round in other ways or add in another order.

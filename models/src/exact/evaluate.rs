@@ -1,5 +1,7 @@
 //! Evaluating a dot, addition by addition: collecting the terms, and resolving NaN and infinities among them.
 
+use std::borrow::Borrow;
+
 use mxprobe_api::OperationId;
 
 use super::{
@@ -32,13 +34,13 @@ pub struct Dot<'a> {
 /// # Panics
 /// If `plan` is not a plan of `unit` for the operation's k, or the dot has fewer products than the plan.
 #[must_use]
-pub fn evaluate(adders: &[Adder], unit: &Unit, plan: &Plan, id: &OperationId, dot: Dot<'_>) -> u64 {
+pub fn evaluate(adders: &[impl Borrow<Adder>], unit: &Unit, plan: &Plan, id: &OperationId, dot: Dot<'_>) -> u64 {
     evaluate_observed(adders, unit, plan, id, dot, &mut ())
 }
 
 /// Like [`evaluate`], and reports every step to `observer`.
 pub(crate) fn evaluate_observed(
-    adders: &[Adder],
+    adders: &[impl Borrow<Adder>],
     unit: &Unit,
     plan: &Plan,
     id: &OperationId,
@@ -60,7 +62,7 @@ pub(crate) fn evaluate_observed(
     let c = flushed(read(id.c, dot.c), unit.flush.c, unit.flush);
     let mut results: Vec<Number> = Vec::with_capacity(plan.nodes.len());
     for (index, node) in plan.nodes.iter().enumerate() {
-        let adder = &adders[node.adder];
+        let adder = adders[node.adder].borrow();
         observer.observe(|| Step::Addition { node: index, adder: node.adder });
         let result = add(adder, node, &product, &scale_of, &c, &results, observer);
         observer.observe(|| match &result {
@@ -71,7 +73,7 @@ pub(crate) fn evaluate_observed(
         results.push(result);
     }
     let last = results.last().expect("a plan has a node");
-    match (last, adders[plan.nodes[plan.nodes.len() - 1].adder].output) {
+    match (last, adders[plan.nodes[plan.nodes.len() - 1].adder].borrow().output) {
         (Number::Bits { bits, .. }, _) => *bits,
         _ => unreachable!("the last adder of a plan gives a format"),
     }

@@ -1,5 +1,7 @@
 //! Deciding which plans are fused chains, and packing their operands for the kernel.
 
+use std::sync::Arc;
+
 use mxprobe_api::{Elements, Format, GemmOperands, OperationId, Rounding, Subnormals};
 
 use super::{
@@ -57,7 +59,7 @@ fn adder_output_to_nearest(format: Format, adder: &Adder) -> Option<Output> {
 
 impl ChainPlan {
     /// Compiles a plan to a chain, if the kernel can compute it.
-    pub(super) fn of(adders: &[Adder], unit: &Unit, plan: &Plan, id: &OperationId) -> Option<Self> {
+    pub(super) fn of(adders: &[Arc<Adder>], unit: &Unit, plan: &Plan, id: &OperationId) -> Option<Self> {
         let (last, join) = match plan.nodes.split_last()? {
             (last, rest) if !rest.is_empty() && !last.terms.iter().any(|term| matches!(term, Term::Product(_))) => {
                 let adds_c = last.terms.len() == 2

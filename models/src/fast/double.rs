@@ -1,5 +1,7 @@
 //! Chains of f64 fused multiply-adds, which processors compute natively; factors of f32 are exact in f64.
 
+use std::sync::Arc;
+
 use mxprobe_api::{Elements, Format, OperationId, Overflow, Rounding, Subnormals};
 
 use super::{
@@ -23,7 +25,7 @@ pub(super) struct DoublePlan {
 
 impl DoublePlan {
     /// Compiles a plan to a chain, if the processor supports its rounding on `path`.
-    pub(super) fn of(adders: &[Adder], unit: &Unit, plan: &Plan, id: &OperationId, path: Path) -> Option<Self> {
+    pub(super) fn of(adders: &[Arc<Adder>], unit: &Unit, plan: &Plan, id: &OperationId, path: Path) -> Option<Self> {
         let is_read = |format: Format| matches!(format, Format::F32 | Format::F64);
         let are_read = is_read(id.a) && is_read(id.b) && [id.c, id.d] == [Format::F64; 2];
         if !are_read || id.block_scale().is_some() || unit.flush != Flush::default() || path < Path::Avx2 {

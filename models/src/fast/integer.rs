@@ -1,5 +1,7 @@
 //! Integer plans: one exact sum, wrapped or clamped once.
 
+use std::sync::Arc;
+
 use mxprobe_api::{Elements, Encoding, Format, OperationId};
 
 use super::{
@@ -34,7 +36,7 @@ fn sixteen_bits(format: Format, bits: u32) -> u32 {
 
 impl IntegerPlan {
     /// Compiles a plan to one sum, if it has that form and 32 bits are enough.
-    pub(super) fn of(adders: &[Adder], unit: &Unit, plan: &Plan, id: &OperationId) -> Option<Self> {
+    pub(super) fn of(adders: &[Arc<Adder>], unit: &Unit, plan: &Plan, id: &OperationId) -> Option<Self> {
         let [node] = &plan.nodes[..] else { return None };
         let adder = &adders[node.adder];
         let Output::Integer { format, saturates } = adder.output else { return None };

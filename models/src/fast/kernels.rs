@@ -1,5 +1,7 @@
 //! Choosing the kernel for a plan.
 
+use std::sync::Arc;
+
 use mxprobe_api::OperationId;
 
 use super::{
@@ -21,7 +23,7 @@ pub(super) enum Kernels {
 }
 
 impl Kernels {
-    pub(super) fn of(adders: &[Adder], unit: &Unit, plan: &Plan, id: &OperationId, path: Path) -> Self {
+    pub(super) fn of(adders: &[Arc<Adder>], unit: &Unit, plan: &Plan, id: &OperationId, path: Path) -> Self {
         if path < Path::Portable {
             return Self::None;
         }
@@ -41,7 +43,7 @@ impl Kernels {
     }
 
     /// The kernel of sums on grids, which takes most chains too, more slowly, and whatever their operands are.
-    pub(super) fn on_grids(adders: &[Adder], unit: &Unit, plan: &Plan, id: &OperationId, path: Path) -> Self {
+    pub(super) fn on_grids(adders: &[Arc<Adder>], unit: &Unit, plan: &Plan, id: &OperationId, path: Path) -> Self {
         let Some(sums) = SumsPlan::of(adders, unit, plan, id, path) else { return Self::None };
         match GridsPlan::of(&sums, adders, unit, plan, id) {
             Some(plan) => Self::Grids(Box::new(plan)),

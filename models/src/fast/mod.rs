@@ -68,7 +68,7 @@ impl Path {
 pub struct Evaluator {
     id: OperationId,
     converted: Option<Box<Converted>>,
-    adders: Vec<Adder>,
+    adders: Vec<Arc<Adder>>,
     unit: Unit,
     plan: Arc<Plan>,
     compiled: Compiled,
@@ -98,24 +98,25 @@ impl Evaluator {
     pub fn with_path(model: &Model, id: &OperationId, path: Path) -> Result<Self, Error> {
         let missing = || Error::invalid(format!("the model {} has no operation {id}", model.name));
         let (unit, plan) = model.plan(id).ok_or_else(missing)?;
-        let mut made = Self::of(&model.adders, unit.clone(), Arc::new(plan), id, path);
+        let adders = model.adders.iter().cloned().map(Arc::new).collect();
+        let mut made = Self::of(adders, unit.clone(), Arc::new(plan), id, path);
         if matches!(made.kernel, Kernels::Chain(_)) {
             made.one_nan = OneNan::of(&made.adders, &made.plan, &made.id);
         }
         Ok(made)
     }
 
-    fn of(adders: &[Adder], mut unit: Unit, plan: Arc<Plan>, id: &OperationId, path: Path) -> Self {
+    fn of(adders: Vec<Arc<Adder>>, mut unit: Unit, plan: Arc<Plan>, id: &OperationId, path: Path) -> Self {
         let converted = Converted::of(id, unit.flush);
         let mut id = id.clone();
         if let Some(to) = unit.flush.converted.take() {
             (id.a, id.b, unit.flush.a, unit.flush.b) = (to, to, false, false);
         }
-        let compiled = Compiled::new(adders, &unit, &plan, &id);
+        let compiled = Compiled::new(&adders, &unit, &plan, &id);
         let asked = path.min(path::fastest());
-        let kernel = Kernels::of(adders, &unit, &plan, &id, asked);
+        let kernel = Kernels::of(&adders, &unit, &plan, &id, asked);
         let path = if matches!(kernel, Kernels::None) { asked.min(Path::Scalar) } else { asked };
-        let (adders, spare) = (adders.to_vec(), OnceLock::new());
+        let spare = OnceLock::new();
         Self { id, converted, adders, unit, plan, compiled, kernel, spare, one_nan: None, path, asked }
     }
 
@@ -127,7 +128,7 @@ impl Evaluator {
 
     /// The adders of its model.
     #[must_use]
-    pub fn adders(&self) -> &[Adder] {
+    pub fn adders(&self) -> &[Arc<Adder>] {
         &self.adders
     }
 

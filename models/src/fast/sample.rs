@@ -312,25 +312,27 @@ impl Whole {
 }
 
 impl Evaluator {
-    /// An evaluator of adders and a plan over them that do not come from a file, for fitting a model.
+    /// An evaluator of adders and a plan over them that do not come from a file, for fitting a model. What is made of a
+    /// shared adder, or of a plan, is kept for the thread's next evaluator.
     ///
     /// # Errors
     /// If the plan does not fit the operation: its result has another format than D, it is empty, or it refers to a
     /// missing adder.
     pub fn of_plan(
-        adders: &[Adder],
+        adders: impl IntoIterator<Item: Into<Arc<Adder>>>,
         flush: Flush,
         plan: &Arc<Plan>,
         id: &OperationId,
         path: Path,
     ) -> Result<Self, Error> {
+        let adders: Vec<Arc<Adder>> = adders.into_iter().map(Into::into).collect();
         if plan.nodes.is_empty() || plan.nodes.iter().any(|node| node.adder >= adders.len()) {
             return Err(Error::invalid(format!(
                 "the plan is empty or refers to an adder beyond the {} given",
                 adders.len()
             )));
         }
-        check_plan(id, plan, adders).map_err(|error| Error::invalid(format!("{id}: {error}")))?;
+        check_plan(id, plan, &adders).map_err(|error| Error::invalid(format!("{id}: {error}")))?;
         let origin = Origin { basis: Basis::Assumed, source: String::new() };
         let unit = Unit {
             name: None,

@@ -1,5 +1,7 @@
 //! What a kernel leaves, computed by a second kernel that takes more: rows with infinities, operands that lie far apart.
 
+use std::sync::Arc;
+
 use mxprobe_api::{Elements, Format, GemmOperands, OperationId};
 
 use super::{
@@ -125,7 +127,7 @@ pub(super) struct OneNan {
 
 impl OneNan {
     /// The NaN, if every adder of the plan returns one of its own whatever the cause, and each one hands it on.
-    pub(super) fn of(adders: &[Adder], plan: &Plan, id: &OperationId) -> Option<Self> {
+    pub(super) fn of(adders: &[Arc<Adder>], plan: &Plan, id: &OperationId) -> Option<Self> {
         let mut found = None;
         for node in &plan.nodes {
             let rules = &adders[node.adder].nan;

@@ -1,5 +1,7 @@
 //! Plans in which every node is a sum on a grid that fits 52 bits: AMD's units, block scales of sums, and similar.
 
+use std::sync::Arc;
+
 use mxprobe_api::{Elements, Format, OperationId, Overflow, Rounding, Specials, Subnormals};
 
 use super::{
@@ -106,7 +108,7 @@ fn log2_up(count: usize) -> i64 {
 
 impl SumsPlan {
     /// Compiles a plan to sums, if all of them fit.
-    pub(super) fn of(adders: &[Adder], unit: &Unit, plan: &Plan, id: &OperationId, path: Path) -> Option<Self> {
+    pub(super) fn of(adders: &[Arc<Adder>], unit: &Unit, plan: &Plan, id: &OperationId, path: Path) -> Option<Self> {
         // Without 64-bit shifts by lane, computing one dot at a time is as fast.
         if path < Path::Avx2 || !matches!(id.d, Format::F32 | Format::F16 | Format::BF16) {
             return None;

@@ -1,6 +1,6 @@
 //! Plans of additions of one or two terms, to nearest even or to odd, which a processor's own f32 arithmetic computes.
 
-use std::ops::Range;
+use std::{ops::Range, sync::Arc};
 
 use mxprobe_api::{Elements, Format, OperationId, Overflow, Rounding, Subnormals};
 
@@ -117,7 +117,7 @@ pub(crate) enum Flush {
 
 impl TreePlan {
     /// Compiles a plan to steps, if the processor supports each of them on `path`.
-    pub(super) fn of(adders: &[Adder], unit: &Unit, plan: &Plan, id: &OperationId, path: Path) -> Option<Self> {
+    pub(super) fn of(adders: &[Arc<Adder>], unit: &Unit, plan: &Plan, id: &OperationId, path: Path) -> Option<Self> {
         let float = |format: Format, flush: bool| Operand::new(format, flush, unit.flush.to_positive);
         let (a, b, c) = (float(id.a, unit.flush.a)?, float(id.b, unit.flush.b)?, float(id.c, false)?);
         if id.block_scale().is_some() || !matches!(id.d, Format::F32 | Format::F16) {
@@ -222,7 +222,7 @@ impl TreePlan {
 
     /// The same plan, computing NaN and infinities too; `None` if some node may return another NaN than those that it
     /// knows, or if an operand has another form of NaN than IEEE 754 formats.
-    pub(super) fn with_specials(&self, adders: &[Adder], plan: &Plan, path: Path) -> Option<Self> {
+    pub(super) fn with_specials(&self, adders: &[Arc<Adder>], plan: &Plan, path: Path) -> Option<Self> {
         let is_known = [self.a, self.b, self.c].iter().all(Operand::has_ieee_specials)
             // Without FMA, a product that overflows alone would meet infinities.
             && path >= Path::Avx2;

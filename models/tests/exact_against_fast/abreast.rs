@@ -159,10 +159,14 @@ fn compare(adders: &[Adder], flush: Flush, plan: &Arc<Plan>, id: &OperationId, r
     let strayed: Vec<Vec<Adder>> = (0..STRAYED).map(|_| strayed(adders, random)).collect();
     let regridded: Vec<Vec<Adder>> = strayed.iter().map(|adders| regridded(adders, random)).collect();
     let all = all.chain(strayed).chain(regridded);
-    // Evaluators of one plan share their memory, and eight dots that were asked last stay there for the next one.
+    // Evaluators of one plan share their memory, and eight dots that were asked last stay there for the next one. What is
+    // made of an adder stays, too, as long as it is shared.
+    let mut shared: Vec<Arc<Adder>> = Vec::new();
     let eight: Vec<usize> = (0..8).map(|lane| lane * dots.len() / 8).collect();
     for (turn, adders) in all.enumerate() {
-        let Ok(evaluator) = Evaluator::of_plan(&adders, flush, plan, id, Path::Scalar) else { continue };
+        let known = |(at, adder): (usize, &Adder)| shared.get(at).filter(|known| ***known == *adder).cloned();
+        shared = adders.iter().enumerate().map(|of| known(of).unwrap_or_else(|| Arc::new(of.1.clone()))).collect();
+        let Ok(evaluator) = Evaluator::of_plan(shared.iter().cloned(), flush, plan, id, Path::Scalar) else { continue };
         let mut wanted = Vec::new();
         // A number of dots that is not a multiple of eight, starting at a different one each time.
         let which = |sample: &Sample| (turn % 11..sample.len()).collect::<Vec<_>>();
@@ -170,7 +174,7 @@ fn compare(adders: &[Adder], flush: Flush, plan: &Arc<Plan>, id: &OperationId, r
             wanted.push(d);
             true
         });
-        let slow = Evaluator::of_plan(&adders, flush, plan, id, Path::Exact).unwrap();
+        let slow = Evaluator::of_plan(adders.clone(), flush, plan, id, Path::Exact).unwrap();
         for dot in (turn % EXACT..dots.len()).step_by(EXACT).filter(|dot| *dot >= turn % 11) {
             let (d, of_exact) = (wanted[dot - turn % 11], slow.dot(dots[dot].dot()).unwrap());
             let hex = |bits| id.d.hex(bits);

@@ -29,8 +29,8 @@ pub(super) fn agree(
     paths: &[Path],
     dots: impl Iterator<Item = Operands>,
 ) -> usize {
-    let Ok(evaluator) = Evaluator::of_plan(adders, flush, plan, id, Path::Scalar) else { return 0 };
-    let exact = Evaluator::of_plan(adders, flush, plan, id, Path::Exact).unwrap();
+    let Ok(evaluator) = Evaluator::of_plan(adders.iter().cloned(), flush, plan, id, Path::Scalar) else { return 0 };
+    let exact = Evaluator::of_plan(adders.iter().cloned(), flush, plan, id, Path::Exact).unwrap();
     let dots: Vec<Operands> = dots.collect();
     let wanted: Vec<u64> = dots.iter().map(|dot| exact.dot(dot.dot()).unwrap()).collect();
     let mut compared = 0;

@@ -176,7 +176,7 @@ fn a_product_just_below_half_a_unit_decides_a_fused_sum_that_looks_tied() {
     let rule = GridRule { terms: Class::All, exponent: Exponent::Leading, fraction_bits: 200, exponent_floor: None };
     let adders: Vec<Adder> = model.adders.iter().map(|adder| Adder { grid: vec![rule], ..nearest(adder) }).collect();
     let flush = model.units[1].flush;
-    let evaluator = Evaluator::of_plan(&adders, flush, &plan, &id, Path::Scalar).unwrap();
+    let evaluator = Evaluator::of_plan(adders.clone(), flush, &plan, &id, Path::Scalar).unwrap();
     // (1 + 2^-52) · (2^-53 − 2^-105) = 2^-53 − 2^-157.
     let bits = f64::to_bits;
     let b = bits(2f64.powi(-53) - 2f64.powi(-105));
@@ -219,7 +219,7 @@ fn a_number_that_is_floored_to_minus_one_unit_cancels_a_product_beyond_the_range
         (1, Overflow::Saturate, f64::MAX.to_bits()),
         (60, Overflow::Ieee, infinity),
     ] {
-        let evaluator = Evaluator::of_plan(&adders(fraction_bits, overflow), flush, &plan, &id, Path::Scalar).unwrap();
+        let evaluator = Evaluator::of_plan(adders(fraction_bits, overflow), flush, &plan, &id, Path::Scalar).unwrap();
         for path in Path::available() {
             let mut sample = Sample::with_path(&id, flush, path);
             sample.push(Dot { a: &a, b: &b, c, scales: None });
@@ -252,7 +252,7 @@ fn a_product_far_below_one_is_cut_to_the_number_next_below_a_power_of_two() {
         let (overflow, subnormals) = (Overflow::Saturate, Subnormals::Keep);
         let output = Output::Float { format, fraction_bits, rounding, overflow, subnormals };
         let adders = [Adder { output, ..model.adders[0].clone() }];
-        let evaluator = Evaluator::of_plan(&adders, flush, &plan, &id, Path::Scalar).unwrap();
+        let evaluator = Evaluator::of_plan(adders.clone(), flush, &plan, &id, Path::Scalar).unwrap();
         let [a, b] = factors(exponent);
         for path in Path::available() {
             let mut sample = Sample::with_path(&id, flush, path);
@@ -271,7 +271,7 @@ fn a_fused_sum_that_is_rounded_to_zero_keeps_its_sign() {
     let plan = Arc::new(plan_of("fold(c, all/1, product(all, acc))", &["product"], 2).unwrap());
     let adders = [Adder { output: Output::in_format(id.d), ..model.adders[0].clone() }];
     let flush = model.units[0].flush;
-    let evaluator = Evaluator::of_plan(&adders, flush, &plan, &id, Path::Scalar).unwrap();
+    let evaluator = Evaluator::of_plan(adders.clone(), flush, &plan, &id, Path::Scalar).unwrap();
     // The first product rounds to a subnormal; the second is less than half of the lowest bit away from it.
     let (a, b) = ([0x1fcf_ffff_ffff_ffff, 0x1fcf_ffff_ffff_ffff], [0x9fdf_ffff_ffff_ffff, 0x1fdf_ffff_ffff_ffff]);
     let dot = Dot { a: &a, b: &b, c: 0, scales: None };

@@ -7,7 +7,7 @@ use mxprobe_models::{
     Adder, Below, Choices, Class, Evaluator, Exponent, Flush, GridRule, NanRules, Output, Path, Scale,
 };
 
-use super::nan;
+use super::{adders::Adders, nan};
 use crate::identify::tree::{
     expression::Expression,
     skeleton::{Role, Skeleton},
@@ -18,7 +18,7 @@ use crate::identify::tree::{
 pub(in crate::identify) struct Hypothesis {
     pub(in crate::identify) skeleton: Arc<Skeleton>,
     /// The parameters of each of the skeleton's adders.
-    pub(in crate::identify) adders: Vec<Adder>,
+    pub(in crate::identify) adders: Adders,
     pub(in crate::identify) flush: Flush,
 }
 
@@ -28,12 +28,12 @@ impl Hypothesis {
     /// # Errors
     /// Returns an error if no evaluator can be made of these parameters.
     pub(in crate::identify) fn evaluator(&self, id: &OperationId) -> Result<Evaluator, Error> {
-        Evaluator::of_plan(&self.adders, self.flush, &self.skeleton.plan, id, Path::Scalar)
+        Evaluator::of_plan(self.adders.shared(), self.flush, &self.skeleton.plan, id, Path::Scalar)
     }
 
     /// As [`Hypothesis::evaluator`], but with the fastest path, which is worth its setup only for many dots.
     pub(in crate::identify) fn fastest_evaluator(&self, id: &OperationId) -> Result<Evaluator, Error> {
-        Evaluator::of_plan(&self.adders, self.flush, &self.skeleton.plan, id, Path::Avx512)
+        Evaluator::of_plan(self.adders.shared(), self.flush, &self.skeleton.plan, id, Path::Avx512)
     }
 
     /// Returns the same hypothesis with equal adders merged into one and unused adders removed.
@@ -94,8 +94,8 @@ impl Hypothesis {
 
     /// Gives an adder these values, under the name that it has.
     pub(in crate::identify) fn set(&mut self, at: usize, values: Adder) {
-        let name = std::mem::take(&mut self.adders[at].name);
-        self.adders[at] = Adder { name, ..values };
+        let name = self.adders[at].name.clone();
+        self.adders.set(at, Adder { name, ..values });
     }
 
     /// Returns whether two hypotheses have the same adders, tree and flush rule.

@@ -34,7 +34,7 @@ pub(in crate::identify) fn fit(experiments: &mut Experiments<'_, '_>, skeleton: 
     let mut best: Option<Scored> = None;
     let mut at = vec![0; choices.len()];
     loop {
-        let adders: Vec<Adder> = skeleton
+        let adders = skeleton
             .names
             .iter()
             .zip(at.iter().zip(&choices))

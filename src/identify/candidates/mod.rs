@@ -1,5 +1,6 @@
 //! Candidates: trees with parameters, which are executable models, and the changes between them.
 
+pub(in crate::identify) mod adders;
 pub(in crate::identify) mod directed;
 pub(in crate::identify) mod flattened;
 pub(in crate::identify) mod hypothesis;

@@ -137,7 +137,7 @@ mod tests {
         };
         let with = |format: Format| Hypothesis {
             skeleton: std::sync::Arc::new(skeleton(["sum", "sum-1"])),
-            adders: vec![of(Format::F32, ZeroSign::Ieee), of(format, ZeroSign::Positive)],
+            adders: vec![of(Format::F32, ZeroSign::Ieee), of(format, ZeroSign::Positive)].into(),
             flush: mxprobe_models::Flush::default(),
         };
         let found = exchanged(&with(Format::F32));

@@ -102,7 +102,7 @@ mod tests {
                 names: vec!["sum".into(), "sum-1".into()],
                 roles: vec![Role::Root, Role::Inner],
             }),
-            adders: vec![Adder { grid: grid(Exponent::Operands, 25), ..of(Format::F32) }, inner],
+            adders: vec![Adder { grid: grid(Exponent::Operands, 25), ..of(Format::F32) }, inner].into(),
             flush: Flush::default(),
         };
         let (narrow, wide) = (with(of(Format::F32)), with(of(Format::F64)));

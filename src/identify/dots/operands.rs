@@ -165,7 +165,7 @@ mod tests {
                 let mut sample = Sample::new(&id, rules(bits));
                 dots.iter().for_each(|dot| push(&mut sample, dot));
                 let mut found = Vec::new();
-                let evaluator = Evaluator::of_plan(&adders, rules(bits), &plan, &id, Path::Scalar).unwrap();
+                let evaluator = Evaluator::of_plan(adders.clone(), rules(bits), &plan, &id, Path::Scalar).unwrap();
                 evaluator.visit(&sample, 0..dots.len(), |_, d| {
                     found.push(d);
                     true

@@ -62,7 +62,7 @@ pub(in crate::identify) fn with_values_apart(
     for from in starts.into_iter().take(STARTS) {
         for adder in with_rules(&from.hypothesis.adders[class], &others) {
             let mut hypothesis = from.hypothesis.clone();
-            hypothesis.adders[class] = adder;
+            hypothesis.adders.set(class, adder);
             let allowed =
                 quick.get(COMPARED - 1).map_or(first.len(), |worst| (first.len() - worst.explained).saturating_sub(1));
             if let Some(explained) = explained(experiments, &hypothesis, &first, allowed) {

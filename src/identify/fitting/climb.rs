@@ -324,7 +324,7 @@ pub(super) fn on_plain_grids(
 ) -> Vec<Scored> {
     let with = |adder: Adder| {
         let mut hypothesis = hypothesis.clone();
-        hypothesis.adders[class] = adder;
+        hypothesis.adders.set(class, adder);
         hypothesis
     };
     let candidates: Vec<Hypothesis> = plain_grids(&hypothesis.adders[class]).into_iter().map(with).collect();

@@ -12,6 +12,7 @@ use super::{
 };
 use crate::identify::{
     candidates::{
+        adders::Adders,
         hypothesis::{Hypothesis, ON_THE_WAY, exact_cores, float, in_format},
         nan,
         scored::{Scored, explained, spread},
@@ -43,7 +44,7 @@ pub(in crate::identify) struct Fit<'e, 'a, 's> {
     pub(in crate::identify) tree: Expression,
     /// The index in `adders` of each addition's adder, if it is known.
     pub(in crate::identify) of: Vec<Option<usize>>,
-    pub(in crate::identify) adders: Vec<Adder>,
+    pub(in crate::identify) adders: Adders,
     pub(in crate::identify) roles: Vec<Role>,
     /// The adder assumed for additions that are not known yet; without it, they use the one that gives d.
     pub(in crate::identify) neutral: Option<Adder>,
@@ -130,7 +131,7 @@ impl Fit<'_, '_, '_> {
             if self.climbed(class, &all) == all.len() {
                 return true;
             }
-            self.adders[class] = before.clone();
+            self.adders.set(class, before.clone());
             self.adders.push(before);
             self.roles.push(role);
             let own = self.adders.len() - 1;
@@ -175,7 +176,7 @@ impl Fit<'_, '_, '_> {
         for (changed, which) in tries.into_iter().take(if with_those_above.len() > which.len() { 2 } else { 1 }) {
             changed.into_iter().for_each(|other| self.of[other] = Some(own));
             for adder in &cores {
-                self.adders[own] = adder.clone();
+                self.adders.set(own, adder.clone());
                 let hypothesis = self.hypothesis();
                 if explained(self.experiments, &hypothesis, which, 0).is_some() {
                     return true;
@@ -209,7 +210,7 @@ impl Fit<'_, '_, '_> {
                 for fraction_bits in (1..=format.fraction_bits()).rev() {
                     for rounding in Rounding::values() {
                         let output = Output::Float { format, fraction_bits, rounding, overflow, subnormals };
-                        self.adders[own] = Adder { output, ..adder.clone() };
+                        self.adders.set(own, Adder { output, ..adder.clone() });
                         let hypothesis = self.hypothesis();
                         if explained(self.experiments, &hypothesis, &some, 0).is_some()
                             && explained(self.experiments, &hypothesis, which, 0).is_some()
@@ -253,7 +254,7 @@ impl Fit<'_, '_, '_> {
         let mut most = explained(self.experiments, &self.hypothesis(), which, which.len()).unwrap_or(0);
         for format in ON_THE_WAY {
             let Some(adder) = in_format(&best, format) else { continue };
-            self.adders[class] = adder.clone();
+            self.adders.set(class, adder.clone());
             let hypothesis = self.hypothesis();
             if let Some(right) = explained(self.experiments, &hypothesis, which, which.len() - most)
                 && right > most
@@ -261,7 +262,7 @@ impl Fit<'_, '_, '_> {
                 (best, most) = (adder, right);
             }
         }
-        self.adders[class] = best;
+        self.adders.set(class, best);
     }
 
     /// Gives one addition another of the adders, or a separate one, if that explains more. An addition that was
@@ -357,7 +358,7 @@ impl Fit<'_, '_, '_> {
         let now = Scored { hypothesis: self.hypothesis(), explained: 0 };
         let domain = Domain { reading: class == 0, ..Domain::of_adder(class, which.to_vec()) };
         let scored = climb(self.experiments, now, 0, &domain);
-        self.adders[class] = scored.hypothesis.adders[class].clone();
+        self.adders.set(class, scored.hypothesis.adders[class].clone());
         self.flush = scored.hypothesis.flush;
         scored.explained
     }
@@ -389,7 +390,7 @@ impl Fit<'_, '_, '_> {
             self.climbed_from(near.collect(), class, which, &mut best);
         }
         let Some(best) = best else { return 0 };
-        self.adders[class] = best.hypothesis.adders[class].clone();
+        self.adders.set(class, best.hypothesis.adders[class].clone());
         self.flush = best.hypothesis.flush;
         best.explained
     }

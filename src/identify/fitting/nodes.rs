@@ -15,6 +15,7 @@ use crate::{
     dots::Dot,
     identify::{
         candidates::{
+            adders::Adders,
             hypothesis::{Hypothesis, float},
             nan,
         },
@@ -144,7 +145,7 @@ struct Begun {
     /// Whether that is enough for the additions below it to be determined.
     good: bool,
     of: Vec<Option<usize>>,
-    adders: Vec<Adder>,
+    adders: Adders,
     roles: Vec<Role>,
     told: Vec<Vec<usize>>,
     about: Vec<Vec<usize>>,

@@ -102,7 +102,7 @@ fn begun_at_zero(experiments: &mut Experiments<'_, '_>, now: &Scored, domain: &D
     let begun = [false, true].map(|second| tree.begun_at_zero(second)).into_iter().filter(|begun| begun != tree);
     begun.into_iter().find_map(|begun| {
         let mut hypothesis = now.hypothesis.in_tree(begun);
-        for adder in &mut hypothesis.adders {
+        for adder in hypothesis.adders.iter_mut() {
             adder.zero = ZeroSign::Ieee;
             if let Output::Float { subnormals, .. } = &mut adder.output
                 && *subnormals == Subnormals::FlushToPositiveZero

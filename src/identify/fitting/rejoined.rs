@@ -110,7 +110,7 @@ mod tests {
                 names: vec!["sum".into(), "sum-1".into()],
                 roles: vec![Role::Root, Role::Inner],
             }),
-            adders: vec![adder(Rounding::NearestEven), adder(Rounding::TowardZero)],
+            adders: vec![adder(Rounding::NearestEven), adder(Rounding::TowardZero)].into(),
             flush: Flush::default(),
         };
         // The addition in the middle of a chain has an adder of its own.

@@ -153,7 +153,7 @@ pub(in crate::identify) fn sweep_class(
         let (role, now) = (hypothesis.skeleton.roles[class], hypothesis.adders[class].clone());
         for adder in exact_cores(role, &now, id, bits, formats) {
             let mut changed = hypothesis.clone();
-            changed.adders[class] = adder;
+            changed.adders.set(class, adder);
             if explained(experiments, &changed, first, 0).is_some()
                 && explained(experiments, &changed, second, 0).is_some()
             {
@@ -172,7 +172,7 @@ pub(in crate::identify) fn sweep_class(
             let limit = if quick.is_empty() { Limit::None } else { Limit::Stage };
             let found = experiments.each(limit, SWEPT_AT_ONCE, adders, |spent, answered, adder| {
                 let mut changed = hypothesis.clone();
-                changed.adders[class] = adder.clone();
+                changed.adders.set(class, adder.clone());
                 explained_of(spent, answered, &changed, first, first.len() - least)
             });
             for (adder, right) in adders.iter().zip(found) {
@@ -190,7 +190,7 @@ pub(in crate::identify) fn sweep_class(
     let mut next: Vec<Scored> = Vec::new();
     let best = quick.into_iter().take(8 * BEAM).map(|(_, at, adder)| {
         let mut hypothesis = beam[at].hypothesis.clone();
-        hypothesis.adders[class] = adder;
+        hypothesis.adders.set(class, adder);
         hypothesis
     });
     keep_among(experiments, Limit::None, &mut next, BEAM, &best.collect::<Vec<_>>(), second);

@@ -43,7 +43,7 @@ impl Aim {
         let root = root.map(|(adder, _)| adder);
         Self {
             centres: centres(subject, hypothesis),
-            depths: depths(&hypothesis.adders),
+            depths: depths(hypothesis.adders.iter()),
             tied: hypothesis
                 .skeleton
                 .nodes()
@@ -92,7 +92,7 @@ impl Aim {
             let nodes = rival.hypothesis.skeleton.nodes_of(adder);
             aim.tied = nodes.iter().filter_map(|node| tied(&node.parts)).collect();
             let adder = &rival.hypothesis.adders[adder];
-            aim.depths = depths(std::slice::from_ref(adder));
+            aim.depths = depths([adder]);
             aim.depths.extend(&rival.depths);
             aim.fraction_bits = rounded_to(adder).unwrap_or(aim.fraction_bits);
         }

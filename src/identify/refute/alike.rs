@@ -140,7 +140,7 @@ mod tests {
         let plan = Arc::new(expression.plan());
         let (names, roles) = (vec!["sum".into()], vec![Role::Root]);
         let skeleton = Arc::new(Skeleton { plan, expression, names, roles });
-        Hypothesis { skeleton, adders: vec![adder], flush: Flush::default() }
+        Hypothesis { skeleton, adders: vec![adder].into(), flush: Flush::default() }
     }
 
     /// The near values of the adder's parameters that are alike: the parameter, its value, and the adder with it.

@@ -58,7 +58,7 @@ fn bare(now: &Hypothesis) -> Vec<Hypothesis> {
     let adders = bare.adders.len();
     let positive = |from: usize, to: usize| {
         let mut next = bare.clone();
-        next.adders[from..to].iter_mut().for_each(|adder| adder.zero = ZeroSign::Positive);
+        (from..to).for_each(|at| next.adders[at].zero = ZeroSign::Positive);
         next
     };
     let each = (0..adders).map(|at| positive(at, at + 1));
@@ -99,7 +99,7 @@ fn floor_handed_on(now: &Hypothesis, at: usize) -> Vec<Hypothesis> {
     }
     let with = |of_taker: &dyn Fn(&GridRule) -> i32| {
         let mut next = now.clone();
-        next.adders[at] = Adder { grid: Vec::new(), below: Below::Truncate, carry_bits: None, ..adder.clone() };
+        next.adders.set(at, Adder { grid: Vec::new(), below: Below::Truncate, carry_bits: None, ..adder.clone() });
         for taker in now.skeleton.expression.takers(at) {
             for rule in &mut next.adders[taker].grid {
                 rule.exponent_floor = rule.exponent_floor.max(Some(of_taker(rule)));
@@ -124,7 +124,7 @@ fn steps(now: &Hypothesis) -> Vec<Hypothesis> {
     for (at, adder) in now.adders.iter().enumerate() {
         let mut with = |changed: Adder| {
             let mut next = now.clone();
-            next.adders[at] = changed;
+            next.adders.set(at, changed);
             found.push(next);
         };
         with(Adder { grid: Vec::new(), below: Below::Truncate, carry_bits: None, ..adder.clone() });

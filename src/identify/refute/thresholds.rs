@@ -340,12 +340,12 @@ fn thresholds(hypothesis: &Hypothesis, at: usize, least: i32, with: &dyn Fn(i32)
 
 fn with_adder(hypothesis: &Hypothesis, at: usize, adder: Adder) -> Hypothesis {
     let mut changed = hypothesis.clone();
-    changed.adders[at] = adder;
+    changed.adders.set(at, adder);
     changed
 }
 
 /// Returns how far below the largest term, in binades, something is decided.
-pub(super) fn depths(adders: &[Adder]) -> Vec<i32> {
+pub(super) fn depths<'a>(adders: impl IntoIterator<Item = &'a Adder>) -> Vec<i32> {
     let mut found = vec![11, 24];
     for adder in adders {
         found.extend(adder.grid.iter().map(|rule| rule.fraction_bits));

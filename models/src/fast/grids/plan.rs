@@ -1,5 +1,7 @@
 //! Deciding which plans are sums on grids that the lanes can hold.
 
+use std::sync::Arc;
+
 use mxprobe_api::{Format, OperationId, Subnormals};
 
 use super::{
@@ -48,7 +50,7 @@ impl GridsPlan {
     /// Compiles a plan to sums in these lanes, if all of its nodes fit.
     pub(in crate::fast) fn of(
         sums: &SumsPlan,
-        adders: &[Adder],
+        adders: &[Arc<Adder>],
         unit: &Unit,
         plan: &Plan,
         id: &OperationId,

@@ -1,6 +1,9 @@
 //! A compiled plan, and the evaluation of its dots.
 
-use std::{cell::Cell, sync::Arc};
+use std::{
+    cell::{Cell, RefCell},
+    sync::Arc,
+};
 
 use mxprobe_api::{Format, OperationId};
 
@@ -22,9 +25,8 @@ use crate::{
 #[derive(Clone, Debug)]
 pub(in crate::fast) struct Compiled {
     pub(super) nodes: Vec<Node>,
-    pub(super) terms: Vec<Term>,
-    runs: Vec<Run>,
-    pub(super) adders: Vec<Adding>,
+    pub(super) flat: Arc<Flat>,
+    pub(super) adders: Arc<[Arc<Adding>]>,
     pub(in crate::fast) a: Reader,
     pub(in crate::fast) b: Reader,
     pub(in crate::fast) c: Reader,
@@ -33,10 +35,50 @@ pub(in crate::fast) struct Compiled {
     pub(super) product_fraction_bits: i32,
     pub(super) scale_fraction_bits: i32,
     pub(super) c_fraction_bits: i32,
-    /// The largest number of terms in a node.
-    pub(super) widest: usize,
     /// Whether every product fits an i64, and whether it fits an i128.
     pub(super) fits: [bool; 2],
+}
+
+/// A plan in few pieces of memory, whatever its adders are.
+#[derive(Debug)]
+pub(super) struct Flat {
+    /// The nodes, as if none were cut later.
+    nodes: Vec<Node>,
+    pub(super) terms: Vec<Term>,
+    runs: Vec<Run>,
+    /// The largest number of terms in a node.
+    pub(super) widest: usize,
+}
+
+impl Flat {
+    fn new(plan: &Plan) -> Self {
+        let mut nodes = Vec::with_capacity(plan.nodes.len());
+        let mut terms = Vec::with_capacity(plan.nodes.iter().map(|node| node.terms.len()).sum());
+        let mut runs = Vec::with_capacity(2 * plan.nodes.len());
+        for node in &plan.nodes {
+            let from = terms.len();
+            terms.extend_from_slice(&node.terms);
+            let first_run = runs.len();
+            Run::append(&mut runs, &node.terms);
+            let reserve = usize::BITS - node.terms.len().leading_zeros() + 2;
+            let runs = (first_run, runs.len());
+            nodes.push(Node { adder: node.adder, from, to: terms.len(), runs, reserve, is_cut_later: false });
+        }
+        let widest = nodes.iter().map(|node| node.to - node.from).max().unwrap_or(0);
+        Self { nodes, terms, runs, widest }
+    }
+}
+
+/// What the thread's last evaluator was made of. Those that are made one after another to fit a model mostly differ in one
+/// adder.
+struct Last {
+    plan: Arc<Plan>,
+    flat: Arc<Flat>,
+    adders: Arc<[Arc<Adding>]>,
+}
+
+thread_local! {
+    static LAST: RefCell<Option<Last>> = const { RefCell::new(None) };
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -215,28 +257,26 @@ fn far<W: Word>(
 }
 
 impl Compiled {
-    pub(in crate::fast) fn new(adders: &[Adder], unit: &Unit, plan: &Plan, id: &OperationId) -> Self {
+    pub(in crate::fast) fn new(adders: &[Arc<Adder>], unit: &Unit, plan: &Arc<Plan>, id: &OperationId) -> Self {
         let scale = id.block_scale();
-        let mut nodes = Vec::with_capacity(plan.nodes.len());
-        let mut terms = Vec::with_capacity(plan.nodes.iter().map(|node| node.terms.len()).sum());
-        let mut runs = Vec::with_capacity(2 * plan.nodes.len());
-        for node in &plan.nodes {
-            let from = terms.len();
-            terms.extend_from_slice(&node.terms);
-            let first_run = runs.len();
-            Run::append(&mut runs, &node.terms);
-            let reserve = usize::BITS - node.terms.len().leading_zeros() + 2;
-            let runs = (first_run, runs.len());
-            nodes.push(Node { adder: node.adder, from, to: terms.len(), runs, reserve, is_cut_later: false });
-        }
-        let adders: Vec<Adding> = adders.iter().map(|rules| Adding::new(rules, adders)).collect();
-        for node in &mut nodes {
-            node.is_cut_later = scale.is_none() && adders[node.adder].is_exact();
-        }
-        for taker in plan.nodes.iter().filter(|taker| !cuts_sums(&adders[taker.adder])) {
-            for term in &taker.terms {
-                if let Term::Node(index) = *term {
-                    nodes[index].is_cut_later = false;
+        let (flat, adders) = LAST.with_borrow_mut(|last| {
+            let flat = last.as_ref().filter(|last| Arc::ptr_eq(&last.plan, plan)).map(|last| Arc::clone(&last.flat));
+            let flat = flat.unwrap_or_else(|| Arc::new(Flat::new(plan)));
+            let known = last.as_ref().map_or(&[][..], |last| &last.adders[..]);
+            let adders = Adding::of(adders, known);
+            *last = Some(Last { plan: Arc::clone(plan), flat: Arc::clone(&flat), adders: Arc::clone(&adders) });
+            (flat, adders)
+        });
+        let mut nodes = flat.nodes.clone();
+        if scale.is_none() && adders.iter().any(|adder| adder.is_exact()) {
+            for node in &mut nodes {
+                node.is_cut_later = adders[node.adder].is_exact();
+            }
+            for taker in plan.nodes.iter().filter(|taker| !cuts_sums(&adders[taker.adder])) {
+                for term in &taker.terms {
+                    if let Term::Node(index) = *term {
+                        nodes[index].is_cut_later = false;
+                    }
                 }
             }
         }
@@ -244,10 +284,8 @@ impl Compiled {
         let product_bits = significand_bits(id.a) + significand_bits(id.b) + scale_bits;
         let signed = |bits: u32| bits.cast_signed();
         Self {
-            widest: nodes.iter().map(|node| node.to - node.from).max().unwrap_or(0),
             nodes,
-            terms,
-            runs,
+            flat,
             adders,
             a: Reader::new(id.a, unit.flush.a, unit.flush.to_positive),
             b: Reader::new(id.b, unit.flush.b, unit.flush.to_positive),
@@ -262,7 +300,7 @@ impl Compiled {
     }
 
     pub(in crate::fast) fn scratch(&self) -> Scratch {
-        let (widest, nodes) = (self.widest, self.nodes.len());
+        let (widest, nodes) = (self.flat.widest, self.nodes.len());
         Scratch {
             narrow: Room::new(widest, nodes),
             wide: Room::new(widest, nodes),
@@ -294,7 +332,7 @@ impl Compiled {
     }
 
     pub(super) fn terms_of(&self, node: &Node) -> &[Term] {
-        &self.terms[node.from..node.to]
+        &self.flat.terms[node.from..node.to]
     }
 
     /// Computes d of one dot, or returns `None` if no word is wide enough.
@@ -329,7 +367,7 @@ impl Compiled {
 
     #[inline]
     fn run<W: Word>(&self, dot: UnpackedDot<'_>, room: &mut Room<W>, mut repeats: Option<&mut Repeats>) -> Option<u64> {
-        room.fit(self.widest, self.nodes.len());
+        room.fit(self.flat.widest, self.nodes.len());
         room.causes.clear();
         let c = Number {
             kind: dot.c.kind,
@@ -382,7 +420,7 @@ impl Compiled {
         let (before, results) = room.results.split_at_mut(index);
         let slots = &mut room.terms[..node.to - node.from];
         let mut left = slots.iter_mut();
-        for run in &self.runs[node.runs.0..node.runs.1] {
+        for run in &self.flat.runs[node.runs.0..node.runs.1] {
             if let Term::Product(first) = run.first {
                 for (at, slot) in left.by_ref().take(run.count).enumerate() {
                     let k = first + at * run.step;
@@ -440,7 +478,7 @@ impl Compiled {
         let mut group = None;
         if adder.rules.scale == Scale::Sum
             && self.scale.is_some()
-            && let Some(Term::Product(k)) = self.terms.get(node.from)
+            && let Some(Term::Product(k)) = self.flat.terms.get(node.from)
         {
             let scales = (dot.scale_a[k / self.scale_block], dot.scale_b[k / self.scale_block]);
             kinds |= scales.0.kind | scales.1.kind;

@@ -1,5 +1,7 @@
 //! Rounding a sum to the format of its adder, and reading it back for the next one.
 
+use std::sync::Arc;
+
 use mxprobe_api::{FloatEncoding, Format, Overflow, Rounding, Subnormals};
 
 use super::word::{Aligned, NONE, Number, Word};
@@ -22,7 +24,7 @@ pub(super) struct Causes {
 /// A compiled adder.
 #[derive(Clone, Debug)]
 pub(super) struct Adding {
-    pub(super) rules: Adder,
+    pub(super) rules: Arc<Adder>,
     /// Fraction bits and floor of the only grid rule, if it uses the operand exponents of all terms.
     pub(super) one_grid: Option<(i32, i32)>,
     /// Whether it only aligns to one grid and truncates.
@@ -52,9 +54,18 @@ pub(super) struct Rounder {
 }
 
 impl Adding {
-    /// Compiles one adder of several.
-    pub(super) fn new(rules: &Adder, all: &[Adder]) -> Self {
-        let keeps_unit = rules.output == Output::Wide && all.iter().any(|other| other.below == Below::OnesComplement);
+    /// Compiles adders. Those at the same places as `known` ones of the same rules are not compiled again.
+    pub(super) fn of(adders: &[Arc<Adder>], known: &[Arc<Self>]) -> Arc<[Arc<Self>]> {
+        let is_any_complement = adders.iter().any(|adder| adder.below == Below::OnesComplement);
+        let of = |(at, rules): (usize, &Arc<Adder>)| {
+            let keeps_unit = rules.output == Output::Wide && is_any_complement;
+            let is_known = |known: &&Arc<Self>| Arc::ptr_eq(&known.rules, rules) && known.keeps_unit == keeps_unit;
+            known.get(at).filter(is_known).map_or_else(|| Arc::new(Self::new(rules, keeps_unit)), Arc::clone)
+        };
+        adders.iter().enumerate().map(of).collect()
+    }
+
+    fn new(rules: &Arc<Adder>, keeps_unit: bool) -> Self {
         let float = match rules.output {
             Output::Float { format, fraction_bits, rounding, overflow, subnormals } => {
                 let encoding = cut_encoding(format, fraction_bits);
@@ -85,7 +96,7 @@ impl Adding {
         let fraction_bits = format.as_float().map_or(0, |encoding| encoding.fraction_bits).cast_signed();
         let reader = Reader::new(format, false, false);
         let zeros = [(0, Unpacked::default()); 2];
-        let rules = rules.clone();
+        let rules = Arc::clone(rules);
         let mut adding = Self { plain, keeps_unit, one_grid, float, format, reader, fraction_bits, zeros, rules };
         adding.zeros = [false, true].map(|negative| adding.round_one(negative, 0, 0));
         adding
@@ -267,5 +278,28 @@ fn integer<W: Word>(format: Format, saturates: bool, negative: bool, magnitude: 
     } else {
         let wide = if negative { magnitude.wrapping_neg() } else { magnitude };
         u64::try_from(wide & u128::from(format.mask())).unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::adder::NanRules;
+
+    #[test]
+    fn an_adder_is_compiled_again_if_it_or_what_counts_of_the_others_changed() {
+        let wide = Arc::new(Adder::exact("wide", Output::Wide, NanRules::default()));
+        let other = |below| Arc::new(Adder { below, ..Adder::exact("other", Output::Wide, NanRules::default()) });
+        let first = Adding::of(&[Arc::clone(&wide), other(Below::Truncate)], &[]);
+        assert_eq!([&first[0], &first[1]].map(|adding| adding.keeps_unit), [false, false]);
+
+        let same = Adding::of(&[Arc::clone(&wide), other(Below::Truncate)], &first);
+        assert!(Arc::ptr_eq(&first[0], &same[0]) && !Arc::ptr_eq(&first[1], &same[1]));
+
+        let complement = Adding::of(&[Arc::clone(&wide), other(Below::OnesComplement)], &first);
+        assert_eq!([&complement[0], &complement[1]].map(|adding| adding.keeps_unit), [true, true]);
+
+        let elsewhere = Adding::of(&[other(Below::Truncate), wide], &first);
+        assert_eq!([&elsewhere[0], &elsewhere[1]].map(|adding| &*adding.rules.name), ["other", "wide"]);
     }
 }

@@ -82,7 +82,7 @@ impl Compiled {
             }
         }
         if adder.rules.scale == Scale::Sum
-            && let Some(Term::Product(k)) = self.terms.get(node.from)
+            && let Some(Term::Product(k)) = self.flat.terms.get(node.from)
             && let Some(scales) = scales_of(*k)
         {
             let nan = scales.into_iter().find(|(_, scale)| scale.kind & NAN != 0);

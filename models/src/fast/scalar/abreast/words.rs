@@ -73,8 +73,8 @@ impl Words {
         let room = |count: usize| vec![Terms::ZERO; count];
         let count = compiled.nodes.len();
         Self {
-            terms: room(compiled.widest),
-            parts: vec![(Lanes::ZERO, Lanes::ZERO, Lanes::ZERO); compiled.widest + 1],
+            terms: room(compiled.flat.widest),
+            parts: vec![(Lanes::ZERO, Lanes::ZERO, Lanes::ZERO); compiled.flat.widest + 1],
             results: room(count),
             infinite: vec![Infinite::NONE; count],
             nan: Nan::default(),
