@@ -3,7 +3,7 @@
 //! Ten bytes or twelve, with the length of the text that follows: a dictionary as Python writes it, then spaces up to a
 //! multiple of 64 bytes.
 
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 
 /// The bytes that every file begins with.
 const MAGIC: &[u8] = b"\x93NUMPY";
@@ -26,7 +26,12 @@ pub(super) struct Header {
 impl Header {
     /// Reads the header of a file from its beginning.
     pub(super) fn read(file: &mut impl Read) -> Result<Self, String> {
-        let mut exactly = |bytes: &mut [u8]| file.read_exact(bytes).map_err(|error| error.to_string());
+        let mut exactly = |bytes: &mut [u8]| {
+            file.read_exact(bytes).map_err(|error| match error.kind() {
+                ErrorKind::UnexpectedEof => ENDS_EARLY.to_owned(),
+                _ => error.to_string(),
+            })
+        };
         let mut start = [0; 8];
         exactly(&mut start)?;
         let version = match start.split_at(MAGIC.len()) {
@@ -293,7 +298,8 @@ mod tests {
             (&b"PK\x03\x04 and so on"[..], "x93NUMPY"),
             (b"\x93NUMPY\x04\0\0\0", "version 4.0"),
             (b"\x93NUMPY\x02\0\xff\xff\xff\xff{}", "ends after 2 of 4294967295 bytes"),
-            (b"\x93NUM", "fill whole buffer"),
+            (b"\x93NUM", "its header ends early"),
+            (b"", "its header ends early"),
         ] {
             let error = Header::read(&mut &*bytes).unwrap_err();
             assert!(error.contains(wanted), "{bytes:?}: {error}");
