@@ -39,6 +39,32 @@ fn a_product_of_files_is_the_models_bit_for_bit() {
 }
 
 #[test]
+fn a_matrix_is_the_same_however_its_file_orders_elements_and_bytes() {
+    let folder = tempfile::tempdir().unwrap();
+    let [a, b, d] = ["a.npy", "b.npy", "d.npy"].map(|name| file(&folder, name));
+    std::fs::write(&a, npy("<f2", "(2, 2)", &halves(&[0x3c00, 0x4000, 0x4200, 0xbc00]))).unwrap();
+    let (by_rows, by_columns) = ([1f32, 2.0, 3.0, 4.0, 5.0, 6.0], [1f32, 4.0, 2.0, 5.0, 3.0, 6.0]);
+    let little = |values: [f32; 6]| values.map(f32::to_le_bytes).concat();
+    let as_fortran = |file: Vec<u8>| {
+        let at = file.windows(6).position(|part| part == b"False,").expect("the header has the order");
+        [&file[..at], b"True, ", &file[at + 6..]].concat()
+    };
+    let files = [
+        npy("<f4", "(2, 3)", &little(by_rows)),
+        npy(">f4", "(2, 3)", &by_rows.map(f32::to_be_bytes).concat()),
+        as_fortran(npy("<f4", "(2, 3)", &little(by_columns))),
+        as_fortran(npy(">f4", "(2, 3)", &by_columns.map(f32::to_be_bytes).concat())),
+    ];
+    for file in files {
+        std::fs::write(&b, file).unwrap();
+        say(&[&["gemm"], &A100[..], &["--a", &a, "--b", &b, "--out", &d]].concat()).ended(0);
+        let written = std::fs::read(&d).unwrap();
+        // (1 2 | 3 -1) times (1 2 3 | 4 5 6).
+        assert!(written.ends_with(&little([9.0, 12.0, 15.0, -1.0, 1.0, 3.0])), "{:?}", &written[128..]);
+    }
+}
+
+#[test]
 fn two_words_are_closer_than_one_and_methods_differ_in_their_last_bits() {
     let folder = tempfile::tempdir().unwrap();
     let out = file(&folder, "d.npy");

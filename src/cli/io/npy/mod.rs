@@ -51,7 +51,7 @@ impl<'a> Rows<'a> {
         }
         array.count()?;
         let (rows, columns) = (array.shape[0], array.shape.get(1).copied().unwrap_or(1));
-        if !array.is_fortran() && matches!(array.kind, Kind::Bits(stored) if stored == format) {
+        if !array.is_by_columns && matches!(array.kind, Kind::Bits(stored) if stored == format) {
             return Ok(Self { rows, columns, rounded: 0, format, from: Stored::File(array, 0) });
         }
         let matrix = array.matrix(true)?;
@@ -96,8 +96,8 @@ struct Array<'a> {
     path: &'a Path,
     file: BufReader<File>,
     shape: Vec<usize>,
-    /// Whether elements of a column, not of a row, are stored next to each other.
-    is_fortran: bool,
+    /// Whether this is a matrix whose columns, not rows, are stored one after another.
+    is_by_columns: bool,
     kind: Kind,
     /// The size of an element.
     size: usize,
@@ -136,7 +136,8 @@ impl<'a> Array<'a> {
             _ => return Err(unsupported()),
         };
         let Header { is_fortran, shape, .. } = header;
-        Ok(Self { path, file, shape, is_fortran, kind, size, is_swapped })
+        let is_by_columns = is_fortran && shape.len() == 2;
+        Ok(Self { path, file, shape, is_by_columns, kind, size, is_swapped })
     }
 
     fn refuse(&self, what: &dyn std::fmt::Display) -> Failure {
@@ -147,10 +148,6 @@ impl<'a> Array<'a> {
     fn shown(&self) -> String {
         let sizes: Vec<String> = self.shape.iter().map(ToString::to_string).collect();
         if sizes.is_empty() { "()".to_owned() } else { sizes.join("×") }
-    }
-
-    fn is_fortran(&self) -> bool {
-        self.is_fortran && self.shape.len() == 2
     }
 
     /// The number of elements.
@@ -173,7 +170,7 @@ impl<'a> Array<'a> {
         let count = self.count()?;
         let values = values(&mut self.file, self.kind, (count, self.size), self.is_swapped);
         let values = values.map_err(|what| self.refuse(&what))?;
-        let values = if self.is_fortran() { by_rows(&values, rows, columns) } else { values };
+        let values = if self.is_by_columns { by_rows(&values, rows, columns) } else { values };
         Matrix::new(rows, columns, values).map_err(|error| self.refuse(&error))
     }
 
