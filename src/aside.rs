@@ -1,7 +1,7 @@
 //! Work that is divided over threads, done while its next pieces are made.
 
 use std::{
-    sync::{Mutex, PoisonError, mpsc},
+    sync::{Mutex, MutexGuard, PoisonError, mpsc},
     thread,
 };
 
@@ -16,14 +16,17 @@ pub(crate) fn aside<T: Send, R: Send>(
     mut make: impl FnMut(usize) -> Option<T>,
     work: impl Fn(T) -> R + Sync,
 ) -> Vec<Option<R>> {
+    // Only places are sent, so that the channel is compiled once and not for each type of piece.
     let (sender, made) = mpsc::channel();
     let made = Mutex::new(made);
+    let to_do: Vec<Mutex<Option<T>>> = (0..pieces).map(|_| Mutex::new(None)).collect();
     let run = || {
         let mut done = Vec::new();
         loop {
-            let next = made.lock().unwrap_or_else(PoisonError::into_inner).recv();
-            let Ok((at, piece)) = next else { return done };
-            done.push((at, work(piece)));
+            let next = locked(&made).recv();
+            let Ok(at) = next else { return done };
+            let piece = locked::<Option<T>>(&to_do[at]).take();
+            done.extend(piece.map(|piece| (at, work(piece))));
         }
     };
     let mut results: Vec<Option<R>> = (0..pieces).map(|_| None).collect();
@@ -31,10 +34,11 @@ pub(crate) fn aside<T: Send, R: Send>(
         let other = || thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, run);
         // If the system has no more threads, fewer do the work.
         let others: Vec<_> = (1..threads.min(pieces)).map_while(|_| other().ok()).collect();
-        for at in 0..pieces {
+        for (at, place) in to_do.iter().enumerate() {
             if let Some(piece) = make(at) {
+                *locked(place) = Some(piece);
                 // The receiver lives as long as this function.
-                let _ = sender.send((at, piece));
+                let _ = sender.send(at);
             }
         }
         drop(sender);
@@ -45,6 +49,10 @@ pub(crate) fn aside<T: Send, R: Send>(
         }
     });
     results
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

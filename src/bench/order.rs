@@ -2,6 +2,7 @@
 
 use std::{cmp::Reverse, collections::BTreeMap};
 
+use crate::in_order::InOrder;
 use mxprobe_api::{OperationId, Shape};
 
 /// Sorts operations so that an interrupted measurement contains the most wanted ones: for each family and formats the
@@ -17,7 +18,7 @@ pub fn headline_first<T>(operations: &mut [T], id: impl Fn(&T) -> &OperationId) 
     }
     let mut ranks = BTreeMap::new();
     for group in groups.values_mut() {
-        group.sort_by_key(|id| Reverse(multiply_adds(id.shape)));
+        group.order_by_key(|id| Reverse(multiply_adds(id.shape)));
         for (rank, id) in group.iter().enumerate() {
             let is_variant = id.a != id.b || !id.qualifiers.is_empty();
             ranks.insert((*id).clone(), (is_variant, rank, Reverse(multiply_adds(id.shape))));

@@ -5,7 +5,10 @@ use std::sync::LazyLock;
 use mxprobe_api::OperationId;
 use serde::Deserialize;
 
-use crate::report::{CyclePeak, DeviceRecord, Peak, ThroughputRun};
+use crate::{
+    contained,
+    report::{CyclePeak, DeviceRecord, Peak, ThroughputRun},
+};
 
 /// The table of peaks, each line with its source.
 const TABLE: &str = include_str!("peaks.toml");
@@ -58,7 +61,7 @@ struct Line {
     source: String,
 }
 
-static ALL: LazyLock<Table> = LazyLock::new(|| toml::from_str(TABLE).expect("the table is part of the program"));
+static ALL: LazyLock<Table> = LazyLock::new(|| contained::table(TABLE));
 
 /// The dense peak of an operation at the boost clock, and its source: units × boost clock × the rate of a unit per
 /// cycle. `chip` is a word of the GPU's name: `V100-SXM2-16GB`. `None` if the table does not have both the chip and the

@@ -3,6 +3,7 @@
 use mxprobe_api::{Decoded, Format, OperationId, Overflow, Rounding, Subnormals};
 
 use super::Dot;
+use crate::in_order::InOrder;
 
 /// The most steps that are taken; each queries one batch.
 const STEPS: usize = 400;
@@ -75,7 +76,7 @@ fn simpler_neighbours(id: &OperationId, dot: &Dot) -> Vec<Dot> {
     let now = cost(id, dot);
     let mut simpler: Vec<([u64; 5], Dot)> =
         neighbours(id, dot).into_iter().map(|dot| (cost(id, &dot), dot)).filter(|(cost, _)| *cost < now).collect();
-    simpler.sort_by_key(|(cost, _)| *cost);
+    simpler.order_by_key(|(cost, _)| *cost);
     simpler.dedup_by(|left, right| left.1 == right.1);
     simpler.into_iter().map(|(_, dot)| dot).collect()
 }

@@ -8,6 +8,7 @@ use super::{
     unit::Lengths,
     words::{Spare, scaled, words_in},
 };
+use crate::in_order::InOrder;
 
 /// The products that are computed in addition to A1·B1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -272,7 +273,7 @@ impl Work<'_> {
         };
         let all = (0..words).flat_map(|i| (0..words).map(move |j| (i, j)));
         let mut pairs: Vec<(usize, usize)> = all.filter(|(i, j)| kept(*i, *j)).collect();
-        pairs.sort_by_key(|(i, j)| (std::cmp::Reverse(i + j), std::cmp::Reverse(*i)));
+        pairs.order_by_key(|(i, j)| (std::cmp::Reverse(i + j), std::cmp::Reverse(*i)));
         pairs
     }
 

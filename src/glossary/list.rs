@@ -9,7 +9,7 @@ use super::{
     entry::{Entry, Kind},
     formats,
 };
-use crate::{findings::Probe, probes};
+use crate::{contained, findings::Probe, probes};
 
 /// The content of `words.toml`.
 #[derive(Deserialize)]
@@ -33,8 +33,7 @@ struct Text {
     source: String,
 }
 
-static WORDS: LazyLock<Words> =
-    LazyLock::new(|| toml::from_str(include_str!("words.toml")).expect("the words of the glossary are TOML"));
+static WORDS: LazyLock<Words> = LazyLock::new(|| contained::table(include_str!("words.toml")));
 
 impl Text {
     fn entry(&self, kind: Kind) -> Entry {

@@ -22,7 +22,10 @@ use super::{
         symmetric::{self, Apart},
     },
 };
-use crate::dots::{Dot, seed_of};
+use crate::{
+    dots::{Dot, seed_of},
+    in_order::InOrder,
+};
 
 /// Per cent of all dots that a candidate must explain before two of its values are changed simultaneously.
 const ALMOST: usize = 98;
@@ -95,7 +98,7 @@ impl Search<'_, '_> {
                 self.experiments.back_to(stage);
             }
             // Each that explains nearly every ordinary dot has a share of its own, and the others have one together.
-            beams.sort_by_key(|(top, _)| std::cmp::Reverse(*top));
+            beams.order_by_key(|(top, _)| std::cmp::Reverse(*top));
             let near = beams.partition_point(|(top, _)| top * 1_000 >= of * LACKS_LITTLE);
             let others = beams.split_off(near);
             for beam in beams {

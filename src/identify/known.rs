@@ -15,6 +15,7 @@ use super::{
 use crate::{
     dots::{Dot, Draw, seed_of},
     findings::Finding,
+    in_order::InOrder,
     nan_bits::{NanBits, OneNan},
     probes::probe,
     report::{FindingRecord, Outcome},
@@ -41,7 +42,7 @@ pub fn equals(arithmetic: &Arithmetic, seed: u64, nan: NanBits) -> Result<Vec<St
         // A model may have several units for these formats, which round in other ways or add in another order.
         let mut units = HashSet::new();
         let mut of_units: Vec<&OperationId> = model.operations.keys().filter(|other| alike(id, other)).collect();
-        of_units.sort_by_key(|other| *other != id);
+        of_units.order_by_key(|other| *other != id);
         of_units.retain(|other| units.insert(model.units.iter().position(|unit| unit.operations.contains(other))));
         for other in of_units {
             rivals.push(((&model.name, other), Evaluator::new(model, other)?));

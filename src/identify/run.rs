@@ -32,6 +32,7 @@ use super::{
 use crate::{
     dots::{Dot, seed_of},
     findings::{self, Evidence, Finding},
+    in_order::InOrder,
     probes::{self, Subject},
 };
 
@@ -183,7 +184,7 @@ impl Search<'_, '_> {
                 Some(size) => scale.block - size,
             };
             let from = skeletons.len().min(1);
-            skeletons[from..].sort_by_key(|skeleton| rank(skeleton));
+            skeletons[from..].order_by_key(|skeleton| rank(skeleton));
         }
         let mut known = HashSet::new();
         skeletons.retain(|skeleton| known.insert((skeleton.unfolded(), skeleton.roles.len())));
@@ -251,7 +252,7 @@ impl Search<'_, '_> {
         if let Some(outcome) = self.bend_what_lacks_little(&mut tried)? {
             return Ok(self.finished(outcome));
         }
-        come.sort_by_key(|(progress, _)| std::cmp::Reverse(*progress));
+        come.order_by_key(|(progress, _)| std::cmp::Reverse(*progress));
         let hiding: Vec<&Expression> = come.into_iter().take(HIDING).map(|(_, shape)| shape).collect();
         for variant in joined(&hiding, &of) {
             if let (_, Some(outcome)) = self.shape(&variant, false, &mut tried)? {
@@ -537,7 +538,7 @@ impl Search<'_, '_> {
             return self.outside(&best);
         }
         // None fits so far: values of the nearest are changed, first one at a time, then two simultaneously.
-        beams.sort_by_key(|(top, _)| std::cmp::Reverse(*top));
+        beams.order_by_key(|(top, _)| std::cmp::Reverse(*top));
         for (_, beam) in beams.into_iter().take(BENT) {
             if self.experiments.is_late() && !tried.is_empty() {
                 break;

@@ -4,6 +4,8 @@ use serde::Deserialize;
 
 use super::Check;
 
+use crate::contained;
+
 /// The files, in the order in which papers are listed.
 pub(super) const TEXTS: [&str; 5] = [
     include_str!("data/nvidia.toml"),
@@ -62,6 +64,6 @@ pub struct Item {
 impl Paper {
     /// Parses one of the program's files.
     pub(super) fn parse(text: &str) -> Self {
-        toml::from_str(text).unwrap_or_else(|error| panic!("a paper is not well formed: {error}"))
+        contained::table(text)
     }
 }

@@ -1,5 +1,7 @@
 //! Sums, with long ones folded for drawing: repeated parts are drawn once, and dots replace the rest.
 
+use crate::in_order::InOrder;
+
 /// A sum, or a term of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sum {
@@ -74,8 +76,8 @@ impl Sum {
         let (mut sums, mut leaves): (Vec<&Self>, Vec<&Self>) =
             terms.iter().partition(|term| matches!(term, Self::Added(_)));
         // `None` is less than any k.
-        sums.sort_by_key(|sum| sum.terms().into_iter().min().unwrap_or_default());
-        leaves.sort_by_key(|leaf| match leaf {
+        sums.order_by_key(|sum| sum.terms().into_iter().min().unwrap_or_default());
+        leaves.order_by_key(|leaf| match leaf {
             Self::C if sums.is_empty() => 0,
             Self::Product(k) => k.saturating_add(1),
             _ => usize::MAX,

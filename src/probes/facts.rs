@@ -6,6 +6,7 @@ use super::{
     subject::{Leaf, Subject},
     tree::{Joint, Tree},
 };
+use crate::in_order::InOrder;
 
 /// The facts known so far about the operation.
 #[derive(Clone, Debug, Default)]
@@ -65,7 +66,7 @@ impl Structure {
         };
         let mut site =
             tree.nodes().into_iter().max_by_key(|node| size(node)).map(Tree::direct_leaves).unwrap_or_default();
-        site.sort_by_key(|leaf| *leaf != Leaf::C);
+        site.order_by_key(|leaf| *leaf != Leaf::C);
         Self { blocks: tree.blocks(), site, tree: Some(tree) }
     }
 

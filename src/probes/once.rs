@@ -15,6 +15,7 @@ use super::{
 use crate::{
     dots::Dot,
     findings::{AppliesTo, Evidence, Finding, Shown, source},
+    in_order::InOrder,
 };
 
 pub(crate) const PROBE: Probe = Probe {
@@ -136,7 +137,7 @@ fn sites(subject: &Subject<'_>, facts: &Facts) -> Vec<Site> {
     let Some(structure) = &facts.structure else { return Vec::new() };
     let mut sites: Vec<Site> = Vec::new();
     let mut add = |mut leaves: Vec<Leaf>, is_passed_on: bool| {
-        leaves.sort_by_key(|leaf| *leaf != Leaf::C);
+        leaves.order_by_key(|leaf| *leaf != Leaf::C);
         if leaves.len() > 1 && sites.iter().all(|site| site.leaves != leaves) {
             sites.push(Site { leaves, is_passed_on });
         }

@@ -11,6 +11,7 @@ use super::number::Number;
 use crate::{
     dots::{Dot, pack_from},
     findings::Evidence,
+    in_order::InOrder,
 };
 
 /// A leaf of the summation tree.
@@ -270,7 +271,7 @@ impl<'a> Subject<'a> {
         let least = leading().max().map_or(0, |most| most - high - 1).max(-limit);
         let most = leading().min().map_or(0, |least| least - low + 1).min(limit);
         let mut exponents: Vec<i32> = (least..=most).collect();
-        exponents.sort_by_key(|exponent| exponent.abs());
+        exponents.order_by_key(|exponent| exponent.abs());
         exponents.into_iter().find_map(|exponent| {
             let scale_a = Self::bits(scale, Number::power(exponent / 2), false)?;
             let scale_b = Self::bits(scale, Number::power(exponent - exponent / 2), false)?;

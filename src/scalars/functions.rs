@@ -9,7 +9,10 @@ use super::{
     found::{Calls, Found},
     subject::Subject,
 };
-use crate::findings::{AppliesTo, Evidence, Finding, Shown, source};
+use crate::{
+    findings::{AppliesTo, Evidence, Finding, Shown, source},
+    in_order::InOrder,
+};
 
 /// The method of the functions' probes, and of the probes that evaluate the results about functions.
 pub(super) const FUNCTION: &str = "Every pair of special values and 1,500 drawn operands, about ties and the ends of the range, against \
@@ -284,7 +287,7 @@ fn evidence(subject: &Subject<'_>, calls: &Calls, reading: (Mode, Steps), explai
         (_, Steps::Summed(sum)) if !sum.contracts_all() => 1,
         _ => 0,
     };
-    others.sort_by_key(far);
+    others.order_by_key(far);
     let shared = Shared::new();
     let differing = |at: usize| {
         let mut found: Vec<((Mode, Steps), u64)> = Vec::new();

@@ -3,6 +3,7 @@
 //! A compiler that contracts `p + q` may pass either product unrounded to a fused multiply-add: fma(a0, b0, a1·b1) and
 //! fma(a1, b1, a0·b0) differ in which product is rounded, and so in their bits. Each is a separate hypothesis.
 
+use crate::in_order::InOrder;
 use mxprobe_api::DotOrder;
 
 /// A way to add four products.
@@ -76,7 +77,7 @@ impl Sum {
     /// addition.
     pub(super) fn all() -> Vec<Self> {
         let mut found: Vec<Self> = Order::all().into_iter().flat_map(Self::of_order).collect();
-        found.sort_by_key(|sum| (sum.fused != Fused::NONE, !sum.contracts_all()));
+        found.order_by_key(|sum| (sum.fused != Fused::NONE, !sum.contracts_all()));
         found
     }
 

@@ -3,7 +3,7 @@
 
 use std::{
     sync::{
-        Arc,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicUsize, Ordering},
         mpsc::{self, RecvTimeoutError},
     },
@@ -96,10 +96,11 @@ pub trait Listener<A> {
     }
 }
 
-enum Said<A> {
+/// What a thread says. Answers are put elsewhere, so that the channel is compiled once and not for each type of answer.
+enum Said {
     Progress(String),
-    /// The answer of the operation at this index.
-    Answer(usize, A),
+    /// The operation at this index is answered.
+    Answered(usize),
     /// The device is not asked any more.
     GaveUp(String),
 }
@@ -130,18 +131,19 @@ pub fn each<A: Send + 'static, E>(
     let (sender, said) = mpsc::channel();
     let at_once = at_once(reached.several, ids.len());
     let (next, ask) = (Arc::new(AtomicUsize::new(0)), Arc::new(ask));
-    let thread = |sender: mpsc::Sender<Said<A>>| {
+    let answers = Answers::for_each_of(ids);
+    let thread = |sender: mpsc::Sender<Said>| {
         let (ids, gave_up) = (ids.to_vec(), Arc::clone(&reached.gave_up));
         let device = Stoppable { device: Arc::clone(&reached.device), stopped: Arc::clone(&stopped) };
-        let (next, ask) = (Arc::clone(&next), Arc::clone(&ask));
+        let (next, ask, answers) = (Arc::clone(&next), Arc::clone(&ask), answers.clone());
         thread::spawn(move || {
             // If the receiver is gone, the next send fails.
             loop {
                 let at = next.fetch_add(1, Ordering::Relaxed);
                 let Some(id) = ids.get(at) else { return };
                 let progress = |words: &str| drop(sender.send(Said::Progress(words.to_owned())));
-                let answer = ask(&device, id, &progress);
-                if sender.send(Said::Answer(at, answer)).is_err() {
+                answers.put(at, ask(&device, id, &progress));
+                if sender.send(Said::Answered(at)).is_err() {
                     return;
                 }
                 if let Some(reason) = gave_up() {
@@ -171,8 +173,8 @@ pub fn each<A: Send + 'static, E>(
         }
         match heard {
             Ok(Said::Progress(words)) => listener.progress(&words),
-            Ok(Said::Answer(place, answer)) => {
-                early[place] = Some(answer);
+            Ok(Said::Answered(place)) => {
+                early[place] = answers.take(place);
                 while let Some(answer) = early.get_mut(ids.len() - left.len()).and_then(Option::take) {
                     listener.answered(answer)?;
                     left = &left[1..];
@@ -207,6 +209,33 @@ fn rest<A, E>(
         Some(answer) => listener.answered(answer),
         None => listener.missing(id, ending, reason),
     })
+}
+
+/// Answers on their way from the threads that ask.
+struct Answers<A>(Arc<Mutex<Vec<Option<A>>>>);
+
+impl<A> Clone for Answers<A> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<A> Answers<A> {
+    fn for_each_of(ids: &[OperationId]) -> Self {
+        Self(Arc::new(Mutex::new(ids.iter().map(|_| None).collect())))
+    }
+
+    fn all(&self) -> MutexGuard<'_, Vec<Option<A>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn put(&self, at: usize, answer: A) {
+        self.all()[at] = Some(answer);
+    }
+
+    fn take(&self, at: usize) -> Option<A> {
+        self.all()[at].take()
+    }
 }
 
 /// Sets the flag when dropped.

@@ -9,6 +9,7 @@ mod screens;
 mod verification;
 
 use crate::{
+    in_order::InOrder,
     report::{Time, Tool},
     shard::Shard,
 };
@@ -75,7 +76,7 @@ fn ordered<T: Sharded>(mut parts: Vec<Part<T>>) -> Result<Vec<Part<T>>, String> 
             return Err(format!("`{}`, shard {shard}, was interrupted before it was finished", part.name));
         }
     }
-    parts.sort_by_key(|part| part.report.shard());
+    parts.order_by_key(|part| part.report.shard());
     if let Some(pair) = parts.windows(2).find(|pair| pair[0].report.shard() == pair[1].report.shard()) {
         let shard = shard_of(&pair[0])?;
         return Err(format!("shard {shard} is there twice: `{}` and `{}`", pair[0].name, pair[1].name));

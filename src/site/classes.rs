@@ -15,6 +15,7 @@ use mxprobe_models::Model;
 
 use crate::{
     dots::{Dot, Draw},
+    in_order::InOrder,
     proof::{
         canonical::canonical,
         conditions::Conditions,
@@ -59,7 +60,7 @@ pub fn classes(models: &[Model], seed: u64) -> Vec<Class> {
     }
     // The longest sums first, so that no single one holds up the end.
     let mut kinds: Vec<(OperationId, Vec<Candidate<'_>>)> = kinds.into_iter().collect();
-    kinds.sort_by_key(|(computes, _)| std::cmp::Reverse(computes.shape.k));
+    kinds.order_by_key(|(computes, _)| std::cmp::Reverse(computes.shape.k));
     let next = AtomicUsize::new(0);
     let found: Mutex<Vec<Class>> = Mutex::default();
     thread::scope(|scope| {

@@ -18,6 +18,7 @@ use std::collections::BTreeMap;
 use subject::Found;
 
 use crate::{
+    in_order::InOrder,
     plot::Strips,
     report::{Block, Form, Page, PapersReport, Show, Summary, SummaryRow, Unit, drawn_strips},
 };
@@ -80,7 +81,7 @@ impl Show for Shown {
 fn kinds(found: &[Found<'_>]) -> Vec<String> {
     let mut kinds: Vec<String> = Vec::new();
     let mut rows: Vec<&SummaryRow> = found.iter().flat_map(|found| &found.rows).collect();
-    rows.sort_by_key(|row| row.place());
+    rows.order_by_key(|row| row.place());
     for kind in rows.iter().filter_map(|row| row.inputs.first()) {
         if !kinds.contains(kind) {
             kinds.push(kind.clone());

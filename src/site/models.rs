@@ -14,6 +14,7 @@ use mxprobe_models::Model;
 
 use super::subject::Subject;
 use crate::{
+    in_order::InOrder,
     isolate::Described,
     report::{OperationRecord, OperationReport, Plan, is_layout},
     session::{Asked, begin, listed, probe},
@@ -35,7 +36,7 @@ pub fn modelled(
         kinds.iter().enumerate().flat_map(|(at, kinds)| kinds.values().map(move |ids| (at, &ids[0]))).collect();
     // The longest sums first, so that no single one holds up the end.
     let mut order: Vec<usize> = (0..work.len()).collect();
-    order.sort_by_key(|at| std::cmp::Reverse(work[*at].1.shape.k));
+    order.order_by_key(|at| std::cmp::Reverse(work[*at].1.shape.k));
     let next = AtomicUsize::new(0);
     let found: Mutex<BTreeMap<(usize, OperationId), OperationReport>> = Mutex::default();
     thread::scope(|scope| {

@@ -2,7 +2,10 @@
 
 use mxprobe_models::Model;
 
-use crate::report::{DeviceRecord, Kind};
+use crate::{
+    in_order::InOrder,
+    report::{DeviceRecord, Kind},
+};
 
 use crate::cli::{
     choose::{
@@ -50,7 +53,7 @@ pub(super) fn meant(name: &str, entries: &[&'static Entry], found: &[Found]) -> 
     let mut by_backend: Vec<Vec<Target>> =
         entries.iter().zip(found).map(of_backend).filter(|targets| !targets.is_empty()).collect();
     // The sort is stable: backends without operations come last.
-    by_backend.sort_by_key(|targets| targets.iter().all(|target| target.listed.operations.is_empty()));
+    by_backend.order_by_key(|targets| targets.iter().all(|target| target.listed.operations.is_empty()));
     match by_backend.into_iter().next() {
         Some(targets) if targets.len() == 1 => return Ok(Some(targets)),
         Some(targets) => return Err(selector::one_of(name, targets.iter().map(|target| &target.listed.device))),

@@ -5,6 +5,7 @@ use super::{
     fit::Fits,
     record::{Curve, Growth},
 };
+use crate::in_order::InOrder;
 
 /// Merges the shards of one experiment into its results.
 ///
@@ -26,7 +27,7 @@ pub fn merge(shards: &[Growth]) -> Result<Growth, String> {
         }
     }
     for curve in &mut all.curves {
-        curve.points.sort_by_key(|point| point.n);
+        curve.points.order_by_key(|point| point.n);
         if let Some(pair) = curve.points.windows(2).find(|pair| pair[0].n == pair[1].n) {
             return Err(format!("the point n = {} of {} is there twice", pair[0].n, name(curve)));
         }

@@ -7,13 +7,14 @@ use crate::identify::dots::{
     experiments::Experiments,
     nan_seen::{NanSeen, Same},
 };
+use crate::in_order::InOrder;
 
 /// Returns up to six NaN among the results, the most frequent first. If `format` is not that of d, they are converted
 /// to it.
 pub(in crate::identify) fn bits_seen(experiments: &Experiments<'_, '_>, format: Format) -> Vec<u64> {
     let d = experiments.subject.id().d;
     let mut counts = experiments.nan.counts.clone();
-    counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    counts.order_by_key(|(_, count)| std::cmp::Reverse(*count));
     counts.into_iter().filter_map(|(bits, _)| widened(bits, d, format)).take(6).collect()
 }
 

@@ -15,6 +15,7 @@ use crate::{
         experiments::{Answered, Experiments, Limit, cost},
         operands,
     },
+    in_order::InOrder,
 };
 
 /// A candidate, and the number of dots that it explains.
@@ -208,12 +209,12 @@ pub(in crate::identify) fn without(all: &[usize], wrong: &[usize]) -> Vec<usize>
 
 /// Sorts candidates by the dots that they explain, most first. Equals keep their order.
 pub(in crate::identify) fn best_first(candidates: &mut [Scored]) {
-    candidates.sort_by_key(|scored| Reverse(scored.explained));
+    candidates.order_by_key(|scored| Reverse(scored.explained));
 }
 
 /// As [`best_first`]; of candidates that explain equally many, the simplest first.
 pub(in crate::identify) fn best_and_simplest_first(candidates: &mut [Scored]) {
-    candidates.sort_by_key(|scored| (Reverse(scored.explained), scored.hypothesis.complexity()));
+    candidates.order_by_key(|scored| (Reverse(scored.explained), scored.hypothesis.complexity()));
 }
 
 /// Replaces the best candidate by one that explains more than it does, or more than `least` if there is none.

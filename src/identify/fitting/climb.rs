@@ -17,6 +17,7 @@ use crate::identify::{
     },
     dots::experiments::{Experiments, Limit},
 };
+use crate::in_order::InOrder;
 
 /// Number of unexplained dots on which a change is tried first, of those on which it is tried then if no change helps, and
 /// of unexplained and of explained dots on which one is tried that explains any of those. Eight are computed side by side.
@@ -137,7 +138,7 @@ pub(in crate::identify) fn climb(
             continue;
         }
         // No single change helps: try two, the first of which explains at least one dot if any does.
-        ranked.sort_by_key(|(gain, _)| std::cmp::Reverse(gain.fixed));
+        ranked.order_by_key(|(gain, _)| std::cmp::Reverse(gain.fixed));
         let firsts: Vec<Hypothesis> =
             ranked.into_iter().filter(|(gain, _)| gain.fixed > 0).map(|(_, hypothesis)| hypothesis).take(16).collect();
         let firsts = if firsts.is_empty() {
@@ -487,7 +488,7 @@ impl Trial {
 /// Sorts changes by the number of dots that they explain less three times the number that they break, the largest
 /// first; of equals, the simplest comes first.
 fn sort(found: &mut [(Gain, Hypothesis)]) {
-    found.sort_by_cached_key(|(gain, hypothesis)| {
+    found.order_by_key(|(gain, hypothesis)| {
         let net = i64::try_from(gain.fixed).unwrap_or(0) - 3 * i64::try_from(gain.broken).unwrap_or(0);
         (std::cmp::Reverse(net), hypothesis.complexity())
     });

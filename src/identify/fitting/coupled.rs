@@ -13,6 +13,7 @@ use crate::identify::{
     },
     dots::experiments::{Experiments, Limit},
 };
+use crate::in_order::InOrder;
 
 /// Dots left unexplained that a change is tried on first.
 const TRIED_FIRST: usize = 8;
@@ -75,7 +76,7 @@ pub(super) fn coupled(
 }
 
 fn keep_best(found: &mut Vec<Scored>) {
-    found.sort_by_cached_key(|scored| (std::cmp::Reverse(scored.explained), scored.hypothesis.complexity()));
+    found.order_by_key(|scored| (std::cmp::Reverse(scored.explained), scored.hypothesis.complexity()));
     found.truncate(KEPT);
 }
 

@@ -23,6 +23,7 @@ use crate::identify::{
         skeleton::{Role, Skeleton},
     },
 };
+use crate::in_order::InOrder;
 
 /// Minimum and maximum number of dots from which one addition is inferred.
 pub(in crate::identify) const TELLING: usize = 12;
@@ -103,7 +104,7 @@ impl Fit<'_, '_, '_> {
         let mut nearest: Option<(usize, usize)> = None;
         // The adder that was used last is the likeliest.
         let mut classes: Vec<usize> = (0..self.adders.len()).rev().collect();
-        classes.sort_by_key(|class| std::cmp::Reverse(self.of[..node].iter().rposition(|of| *of == Some(*class))));
+        classes.order_by_key(|class| std::cmp::Reverse(self.of[..node].iter().rposition(|of| *of == Some(*class))));
         for class in classes {
             let right = self.right(node, class, &which);
             if right == which.len() {

@@ -25,6 +25,7 @@ use crate::{
         },
         tree::{expression::Expression, focus::NODES, skeleton::Role},
     },
+    in_order::InOrder,
 };
 
 /// From this many dots about an addition, dots in which a term passes through an addition that is not known yet are
@@ -108,7 +109,7 @@ pub(in crate::identify) fn by_adders(
         given.told(experiments, start(Some(given.plain.clone()), true), None, &mut told);
         return told;
     }
-    later.sort_by_key(|(_, begun)| std::cmp::Reverse(begun.nearest));
+    later.order_by_key(|(_, begun)| std::cmp::Reverse(begun.nearest));
     for (neutral, begun) in later {
         let start = Start { neutral, sure: true, exactly: false };
         if matches!(given.told(experiments, start, Some(begun), &mut told), Ended::Whole) {

@@ -15,6 +15,7 @@ use crate::identify::{
     dots::experiments::{Experiments, Limit},
     tree::expression::Order,
 };
+use crate::in_order::InOrder;
 
 /// Candidates kept from one round to the next, those of them that leave the same dots unexplained, the most rounds, and
 /// dots on which candidates are compared.
@@ -55,7 +56,7 @@ pub(in crate::identify) fn fitted(experiments: &mut Experiments<'_, '_>, from: &
         let wrong = unexplained_of(experiments, &hypothesis, &some);
         beam.push(Candidate { hypothesis, wrong });
     }
-    beam.sort_by_key(|candidate| candidate.wrong.len());
+    beam.order_by_key(|candidate| candidate.wrong.len());
     for _ in 0..ROUNDS {
         if let Some(found) = right(experiments, &beam, &all) {
             return Some(found);

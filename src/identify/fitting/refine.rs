@@ -22,6 +22,7 @@ use crate::identify::{
     },
     dots::experiments::Experiments,
 };
+use crate::in_order::InOrder;
 
 /// Changes values of the best `width` candidates until every dot is explained, or no change explains more. Two values
 /// may be changed simultaneously `pairs` times; if that is not zero, three values of one adder may be changed too.
@@ -222,10 +223,10 @@ fn parted(experiments: &mut Experiments<'_, '_>, mut now: Scored, domain: &Domai
         let mut nodes: Vec<usize> =
             (0..shared.len()).filter(|node| shared[*node] && (*node == 0 || counts[*node] > 0)).collect();
         // The addition that gives d is the likeliest to differ.
-        nodes.sort_by_key(|node| (*node != 0, std::cmp::Reverse(counts[*node])));
+        nodes.order_by_key(|node| (*node != 0, std::cmp::Reverse(counts[*node])));
         let mut best: Option<Scored> = None;
         let mut levels = by_level(&now.hypothesis);
-        levels.sort_by_key(|nodes| std::cmp::Reverse(concerned(nodes, &busy)));
+        levels.order_by_key(|nodes| std::cmp::Reverse(concerned(nodes, &busy)));
         let singles = nodes.into_iter().map(|node| vec![node]).take(PARTED_TRIED);
         for nodes in levels.into_iter().chain(singles) {
             // The levels come first, and one of them that explains most of what is left is taken.

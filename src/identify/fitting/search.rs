@@ -15,6 +15,7 @@ use crate::identify::{
     dots::experiments::{Experiments, Limit},
     tree::skeleton::{Role, Skeleton},
 };
+use crate::in_order::InOrder;
 
 /// Candidates kept from one step to the next.
 const BEAM: usize = 6;
@@ -186,7 +187,7 @@ pub(in crate::identify) fn sweep_class(
         }
     }
     // A stable sort: of equals the simplest stays first.
-    quick.sort_by_key(|(right, ..)| std::cmp::Reverse(*right));
+    quick.order_by_key(|(right, ..)| std::cmp::Reverse(*right));
     let mut next: Vec<Scored> = Vec::new();
     let best = quick.into_iter().take(8 * BEAM).map(|(_, at, adder)| {
         let mut hypothesis = beam[at].hypothesis.clone();

@@ -22,6 +22,7 @@ use crate::{
         one::identify,
         outcome::{Arithmetic, Effort},
     },
+    in_order::InOrder,
     nan_bits::NanBits,
 };
 
@@ -110,7 +111,7 @@ pub(super) fn units(
             lengths.push((length, slice[from..][..2 * length].to_vec()));
         }
     }
-    lengths.sort_by_key(|(length, _)| *length);
+    lengths.order_by_key(|(length, _)| *length);
     for (length, places) in lengths.into_iter().take(LENGTHS) {
         progress(&format!("identifying the unit itself from dots of {} products", places.len()));
         found.extend(unit(product, length, &places, seed, progress)?);

@@ -9,6 +9,7 @@ use super::{
     scale::some,
     values::{negated, value},
 };
+use crate::in_order::InOrder;
 
 /// Number of products whose rows are all equal, and whose columns are all equal.
 const ROUNDS: u64 = 6;
@@ -99,7 +100,7 @@ fn sorted(of: &[u64], (m, n): (usize, usize)) -> Regions {
         })
         .collect();
     let mut regions: Vec<Region> = (0..numbers.len()).map(|number| region(&of, number, (m, n))).collect();
-    regions.sort_by_key(|region| std::cmp::Reverse(region.elements));
+    regions.order_by_key(|region| std::cmp::Reverse(region.elements));
     Regions { regions, of, signatures }
 }
 

@@ -15,6 +15,7 @@ use super::{
     product::{Line, Product},
     scale::Scale,
 };
+use crate::in_order::InOrder;
 
 /// Depth from which anchors are drawn at random, so that chains in any direction are halved.
 const IN_ORDER: usize = 2;
@@ -273,7 +274,7 @@ fn place(
     let Group { witness, parent, depth, .. } = group;
     let rest: Vec<usize> = others.into_iter().map(|(member, _)| member).collect();
     next.push(Group { members: rest, witness, parent, depth });
-    inside.sort_by_key(|(member, size)| (*size, *member));
+    inside.order_by_key(|(member, size)| (*size, *member));
     let joins: Vec<&[(usize, usize)]> = inside.chunk_by(|one, other| one.1 == other.1).collect();
     // The sums on the way up from the anchor, the smallest first; they become sets in the reverse order.
     let (mut sum, mut count, mut first) = (key_of(anchor), 1, anchor);

@@ -9,6 +9,7 @@ use super::{
     candidate::Unit,
     values::{scaled, value},
 };
+use crate::in_order::InOrder;
 
 /// Number of sums that distinguish units.
 const SUMS: usize = 192;
@@ -23,7 +24,7 @@ const FIRST: [&str; 3] = ["fma-chain", "serial", "pairwise"];
 pub(super) fn units(id: &OperationId, device: &str) -> Vec<Unit> {
     let mut models: Vec<_> = shipped().iter().collect();
     let place = |model: &Model| FIRST.iter().position(|name| *name == model.name).unwrap_or(FIRST.len());
-    models.sort_by_cached_key(|model| (place(model), !is_mentioned(device, model)));
+    models.order_by_key(|model| (place(model), !is_mentioned(device, model)));
     let mut known: HashMap<Vec<u64>, ()> = HashMap::new();
     let mut found = Vec::new();
     for model in models {

@@ -6,7 +6,7 @@ use std::{cmp::Reverse, sync::Arc};
 use mxprobe_api::OperationId;
 
 use super::skeleton::{Role, Skeleton, guesses, readings};
-use crate::probes::Tree;
+use crate::{in_order::InOrder, probes::Tree};
 
 /// The most guessed trees that are read with groups.
 const MOST: usize = 2;
@@ -59,7 +59,7 @@ impl Guessed {
         let observed = self.observed.unwrap_or_default();
         let mut better = std::mem::take(&mut self.came);
         better.retain(|(explained, number)| *explained * 100 > observed * CLEARLY && is_even(&self.plain[*number].0));
-        better.sort_by_key(|(explained, _)| Reverse(*explained));
+        better.order_by_key(|(explained, _)| Reverse(*explained));
         let trees = better.into_iter().take(MOST).map(|(_, number)| &self.plain[number].1);
         let found = trees.flat_map(|tree| readings(tree, id));
         found.filter(|skeleton| skeleton.roles.contains(&Role::Group)).map(Arc::new).collect()

@@ -1,5 +1,6 @@
 //! Kinds of sums by devices: the main table of a comparison.
 
+use crate::in_order::InOrder;
 use crate::report::{
     record::{MatrixRow, Report, Side, Summary, SummaryRow, Unit},
     summary::{headline, place, result_place},
@@ -31,7 +32,7 @@ pub(super) fn matrix(reports: &[&Report]) -> Vec<MatrixRow> {
         if kinds.is_empty() {
             kinds.push(key.kind.clone());
         }
-        kinds.sort_by_key(|kind| place(kind));
+        kinds.order_by_key(|kind| place(kind));
         row.sums = format!("{}→{}", kinds.join(" "), key.result);
         for cells in &mut row.cells {
             if cells.iter().any(|cell| !cell.is_minor()) {
@@ -39,7 +40,7 @@ pub(super) fn matrix(reports: &[&Report]) -> Vec<MatrixRow> {
             }
         }
     }
-    rows.sort_by_key(|(key, ..)| (key.unit, result_place(&key.result), place(&key.kind)));
+    rows.order_by_key(|(key, ..)| (key.unit, result_place(&key.result), place(&key.kind)));
     rows.into_iter().map(|(.., row)| row).collect()
 }
 

@@ -15,6 +15,7 @@ use super::{
 use crate::{
     aside::aside,
     findings::{Comparable, Outcome},
+    in_order::InOrder,
     report::record::{
         Alone, Answer, COMPARISON_SCHEMA, Compared, Comparison, DotCompared, DotText, EvidenceList, EvidenceRecord,
         FindingRecord, Match, MatchedBy, OperationReport, Report, Side, State,
@@ -42,9 +43,9 @@ pub fn compare(reports: &[(String, Report)]) -> Comparison {
         }
     }
     for found in &mut matches {
-        found.rows.sort_by_key(|row| row.state);
+        found.rows.order_by_key(|row| row.state);
     }
-    matches.sort_by_key(|found| (!found.differs(), is_beside_the_unit(found)));
+    matches.order_by_key(|found| (!found.differs(), is_beside_the_unit(found)));
     let alone: Vec<Alone> = (0..reports.len()).flat_map(|side| alone(&reports, side, &matched.alone[side])).collect();
     let differ = !matches.iter().any(Match::is_settled)
         || matches.iter().any(Match::differs)
@@ -274,7 +275,7 @@ fn compare_dots(found: &matching::Matched<'_>) -> (usize, Vec<DotCompared>) {
     asked.retain(|dot| results(dot) > 1);
     let mut dots: Vec<DotCompared> = asked.iter().map(Asked::compared).collect();
     // The simplest dots come first.
-    dots.sort_by_key(|dot| dot.input.a.iter().filter(|bits| !is_zero(bits)).count());
+    dots.order_by_key(|dot| dot.input.a.iter().filter(|bits| !is_zero(bits)).count());
     (in_common, dots)
 }
 

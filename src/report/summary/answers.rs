@@ -3,7 +3,10 @@
 use serde_json::Value;
 
 use super::class;
-use crate::report::record::{AtOnce, BitsKept, OperationReport, SummaryRow};
+use crate::{
+    in_order::InOrder,
+    report::record::{AtOnce, BitsKept, OperationReport, SummaryRow},
+};
 
 /// Builds the row of one operation.
 pub(super) fn row(report: &OperationReport) -> SummaryRow {
@@ -138,7 +141,7 @@ impl SummaryRow {
         extend(&mut self.families, other.families);
         extend(&mut self.modes, other.modes);
         extend(&mut self.inputs, other.inputs);
-        self.inputs.sort_by_key(|kind| class::place(kind));
+        self.inputs.order_by_key(|kind| class::place(kind));
         extend(&mut self.operations, other.operations);
     }
 }

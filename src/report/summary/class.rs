@@ -2,7 +2,7 @@
 
 use mxprobe_api::{Format, OperationId};
 
-use crate::report::record::Unit;
+use crate::{in_order::InOrder, report::record::Unit};
 
 /// Kinds of inputs, in the order of tables.
 const ORDER: [&str; 12] =
@@ -31,7 +31,7 @@ fn kind(format: Format) -> &'static str {
 /// of OCP Microscaling 1.0 (`mx`), ue4m3 that of NVIDIA's NVFP4 (`nv`).
 pub(super) fn inputs(id: &OperationId) -> Vec<String> {
     let mut kinds = vec![kind(id.a), kind(id.b)];
-    kinds.sort_by_key(|kind| place(kind));
+    kinds.order_by_key(|kind| place(kind));
     kinds.dedup();
     let scaled = |kind: &str| match id.block_scale() {
         None => kind.to_owned(),

@@ -6,6 +6,7 @@ use mxprobe_api::OperationId;
 
 use super::{answers, class};
 use crate::{
+    in_order::InOrder,
     report::record::{OperationReport, SummaryRow},
     scalars::FAMILY,
 };
@@ -16,7 +17,7 @@ pub(super) fn cells(operations: &[OperationReport]) -> Vec<SummaryRow> {
         operations.iter().filter(|report| report.operation.id.family != FAMILY).map(answers::row).collect();
     let moded: Vec<SummaryRow> = take(&mut found, |row| !row.modes.is_empty());
     // Those with the most answers come first: an operation whose formats hide an answer joins one that shows it.
-    found.sort_by_key(|row| std::cmp::Reverse(row.known()));
+    found.order_by_key(|row| std::cmp::Reverse(row.known()));
     let mut cells: Vec<SummaryRow> = Vec::new();
     for row in found {
         match cells.iter_mut().find(|cell| is_alike(cell, &row) && cell.is_compatible(&row)) {
@@ -42,7 +43,7 @@ pub(super) fn cells(operations: &[OperationReport]) -> Vec<SummaryRow> {
     }
     name_shapes(&mut cells);
     let place = |cell: &SummaryRow| (cell.unit, class::result_place(&cell.result), class::place(&cell.inputs[0]));
-    cells.sort_by_key(place);
+    cells.order_by_key(place);
     cells
 }
 
@@ -64,7 +65,7 @@ pub(super) fn rows(cells: Vec<SummaryRow>) -> Vec<SummaryRow> {
         let hidden = class::is_narrow(&row.inputs) && class::is_narrow(&cell.inputs) && row.is_compatible(cell);
         same && (grouped || hidden)
     });
-    rows.sort_by_key(|row| (row.unit, row.is_minor()));
+    rows.order_by_key(|row| (row.unit, row.is_minor()));
     rows
 }
 

@@ -7,7 +7,11 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::class;
-use crate::report::record::{BitsKept, Notable, OperationReport, Summary, SummaryRow};
+use crate::{
+    contained,
+    in_order::InOrder,
+    report::record::{BitsKept, Notable, OperationReport, Summary, SummaryRow},
+};
 
 #[derive(Deserialize)]
 struct Rules {
@@ -30,8 +34,7 @@ struct Rule {
     headline_of: Option<String>,
 }
 
-static RULES: LazyLock<Vec<Rule>> =
-    LazyLock::new(|| toml::from_str::<Rules>(include_str!("notable.toml")).expect("the rules are well formed").rule);
+static RULES: LazyLock<Vec<Rule>> = LazyLock::new(|| contained::table::<Rules>(include_str!("notable.toml")).rule);
 
 /// Returns the notable facts about these operations, which `rows` summarise.
 pub(super) fn notable(operations: &[OperationReport], rows: &[SummaryRow]) -> Vec<Notable> {
@@ -177,7 +180,7 @@ fn subject(rows: &[SummaryRow], operations: &[OperationId]) -> String {
             }
         }
         parts.extend(said.into_iter().map(|(mut inputs, by)| {
-            inputs.sort_by_key(|kind| class::place(kind));
+            inputs.order_by_key(|kind| class::place(kind));
             format!("{}→{result}{by}", class::label(&inputs))
         }));
     }

@@ -13,6 +13,7 @@ use super::{
 };
 use crate::{
     findings::{AppliesTo, Outcome},
+    in_order::InOrder,
     plain::counted,
     probes,
     report::record::{FindingRecord, Kind, OperationReport, Report, Summary, SummaryRow},
@@ -137,7 +138,7 @@ const GLANCES: [AppliesTo; 2] = [AppliesTo::Floating, AppliesTo::Integers];
 fn columns(of: AppliesTo) -> Vec<(&'static str, &'static str)> {
     let of = probes::all().filter(|probe| probe.applies_to == of);
     let mut columns: Vec<_> = of.filter_map(|probe| Some((probe.name, probe.shown.glance?))).collect();
-    columns.sort_by_key(|(_, glance)| glance.place);
+    columns.order_by_key(|(_, glance)| glance.place);
     columns.into_iter().map(|(name, glance)| (name, glance.head)).collect()
 }
 

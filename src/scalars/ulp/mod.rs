@@ -11,7 +11,10 @@ use std::thread;
 use mxprobe_api::{Elementary, Elements, Error, Format, ScalarFunction};
 
 use super::{Ask, Probe, subject::Subject};
-use crate::findings::{AppliesTo, Finding, Shown, Value};
+use crate::{
+    findings::{AppliesTo, Finding, Shown, Value},
+    in_order::InOrder,
+};
 pub(crate) use exact::cosine;
 use nearest::{Judged, judged};
 use ranges::{Range, ranges, shares};
@@ -160,7 +163,7 @@ fn in_chunks(
         let workers: Vec<_> = (0..threads).map(|first| scope.spawn(work(first))).collect();
         workers.into_iter().flat_map(|worker| worker.join().expect("judging does not panic")).collect()
     });
-    found.sort_by_key(|(at, _)| *at);
+    found.order_by_key(|(at, _)| *at);
     found.into_iter().map(|(_, errors)| errors).collect()
 }
 

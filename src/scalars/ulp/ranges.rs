@@ -2,7 +2,7 @@
 
 use mxprobe_api::{Elementary, Format, ScalarFunction};
 
-use crate::dots::Random;
+use crate::{dots::Random, in_order::InOrder};
 
 /// Arguments between two bit patterns, of one sign or both.
 #[derive(Clone, Debug)]
@@ -114,7 +114,7 @@ impl Range {
 /// The number of arguments for each range, given the total: equal shares, except that a small range is used completely.
 pub(super) fn shares(ranges: &[Range], points: u64) -> Vec<u64> {
     let mut order: Vec<usize> = (0..ranges.len()).collect();
-    order.sort_by_key(|at| ranges[*at].len());
+    order.order_by_key(|at| ranges[*at].len());
     let (mut left, mut shares) = (points, vec![0; ranges.len()]);
     for (done, at) in order.iter().enumerate() {
         let share = left.div_ceil((ranges.len() - done) as u64);

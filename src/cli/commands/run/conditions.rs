@@ -14,7 +14,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::report::{DeviceRecord, Kind};
+use crate::{
+    in_order::InOrder,
+    report::{DeviceRecord, Kind},
+};
 
 /// Readings by name; the names include the unit.
 type Readings = BTreeMap<String, String>;
@@ -107,7 +110,7 @@ fn matching(device: &Path, pattern: &str) -> Option<f64> {
     let entries = fs::read_dir(device.join(folder)).ok()?.filter_map(Result::ok);
     let mut folders: Vec<_> =
         entries.filter(|entry| crate::session::matches(glob, &entry.file_name().to_string_lossy())).collect();
-    folders.sort_by_key(fs::DirEntry::file_name);
+    folders.order_by_key(fs::DirEntry::file_name);
     folders.iter().find_map(|entry| number(&entry.path().join(file)))
 }
 
