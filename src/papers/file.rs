@@ -3,7 +3,6 @@
 use serde::Deserialize;
 
 use super::Check;
-
 use crate::contained;
 
 /// The files, in the order in which papers are listed.
@@ -62,6 +61,11 @@ pub struct Item {
 }
 
 impl Paper {
+    /// The items of a section, in the order of the file.
+    pub(super) fn items(&self, section: &Section) -> impl Iterator<Item = &Item> {
+        self.item.iter().filter(move |item| item.place == section.place)
+    }
+
     /// Parses one of the program's files.
     pub(super) fn parse(text: &str) -> Self {
         contained::table(text)

@@ -11,9 +11,18 @@ mod target;
 #[cfg(test)]
 mod tests;
 
-use std::sync::LazyLock;
+use std::{
+    panic::resume_unwind,
+    sync::{
+        LazyLock,
+        atomic::{AtomicUsize, Ordering},
+        mpsc,
+    },
+    thread::{self, ScopedJoinHandle},
+};
 
 use mxprobe_api::ErrorKind;
+use mxprobe_models::threads;
 
 pub use checks::Check;
 pub use computed::Computed;
@@ -21,6 +30,7 @@ pub use file::{Item, Paper, Section};
 pub use target::Target;
 
 use crate::{
+    in_order::InOrder,
     report::{PaperItem, PaperRecord, PaperSection, Verdict},
     session::Asked,
 };
@@ -38,35 +48,68 @@ pub fn named(name: &str) -> Option<&'static Paper> {
     all().iter().find(|paper| paper.name.eq_ignore_ascii_case(name))
 }
 
-/// Computes every number of a paper, on this device if there is one, otherwise on models of the paper's units. `before`
-/// is called before each item.
+/// Computes every number of a paper, on this device if there is one, otherwise on models of the paper's units, with one
+/// thread per core. `before` is called on this thread as each item is begun.
 ///
 /// # Errors
-/// The errors of `before`.
+/// The errors of `before`; items that were begun before are finished first.
 pub fn check<E>(
     paper: &Paper,
     device: Option<&Asked>,
     before: &mut dyn FnMut(&Item) -> Result<(), E>,
 ) -> Result<PaperRecord, E> {
-    let mut sections: Vec<PaperSection> = Vec::new();
-    for section in &paper.section {
-        let mut items = Vec::new();
-        for item in paper.item.iter().filter(|item| item.place == section.place) {
-            before(item)?;
-            items.push(answer(item, device));
-        }
-        sections.push(PaperSection {
-            place: section.place.clone(),
-            about: section.about.clone(),
-            none: section.none.clone(),
-            items,
-        });
-    }
+    let items: Vec<&Item> = paper.section.iter().flat_map(|section| paper.items(section)).collect();
+    let mut answers = answers(&items, device, before)?.into_iter();
+    let sections = paper.section.iter().map(|section| PaperSection {
+        place: section.place.clone(),
+        about: section.about.clone(),
+        none: section.none.clone(),
+        items: answers.by_ref().take(paper.items(section).count()).collect(),
+    });
+    let sections = sections.collect();
     Ok(PaperRecord {
         name: paper.name.clone(),
         title: paper.title.clone(),
         reference: paper.reference.clone(),
         sections,
+    })
+}
+
+/// The answers to these items, in their order.
+fn answers<E>(
+    items: &[&Item],
+    device: Option<&Asked>,
+    before: &mut dyn FnMut(&Item) -> Result<(), E>,
+) -> Result<Vec<PaperItem>, E> {
+    let next = AtomicUsize::new(0);
+    let (sender, begun) = mpsc::channel();
+    let work = &|sender: mpsc::Sender<usize>| {
+        let mut answered = Vec::new();
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let Some(item) = items.get(at) else { return answered };
+            // Nobody hears it after an error.
+            if sender.send(at).is_err() {
+                return answered;
+            }
+            answered.push((at, answer(item, device)));
+        }
+    };
+    // A device is asked one question at a time.
+    let at_once = if device.is_some() { 1 } else { threads().min(items.len()).max(1) };
+    thread::scope(|scope| {
+        let running: Vec<_> = (0..at_once)
+            .map(|_| {
+                let sender = sender.clone();
+                scope.spawn(move || work(sender))
+            })
+            .collect();
+        drop(sender);
+        begun.into_iter().try_for_each(|at| before(items[at]))?;
+        let of_thread = |thread: ScopedJoinHandle<'_, _>| thread.join().unwrap_or_else(|panic| resume_unwind(panic));
+        let mut answered: Vec<(usize, PaperItem)> = running.into_iter().flat_map(of_thread).collect();
+        answered.order_by_key(|(at, _)| *at);
+        Ok(answered.into_iter().map(|(_, answer)| answer).collect())
     })
 }
 

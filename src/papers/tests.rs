@@ -103,6 +103,23 @@ fn every_section_table_and_figure_of_a_paper_has_its_numbers_or_says_why_not() {
 }
 
 #[test]
+fn items_come_in_the_order_of_the_file_and_an_error_before_one_ends_the_rest() {
+    let paper = named("poster").unwrap();
+    let record = checked(paper, None);
+    for (section, found) in paper.section.iter().zip(&record.sections) {
+        let wanted: Vec<&str> = paper.items(section).map(|item| item.asked.as_str()).collect();
+        assert_eq!(found.items.iter().map(|item| item.asked.as_str()).collect::<Vec<_>>(), wanted, "{}", section.place);
+    }
+    let mut begun = Vec::new();
+    let mut before = |item: &Item| {
+        begun.push(item.asked.clone());
+        if begun.len() < 3 { Ok(()) } else { Err("enough") }
+    };
+    assert_eq!(check(paper, None, &mut before).err(), Some("enough"));
+    assert_eq!(begun.len(), 3);
+}
+
+#[test]
 fn every_number_is_equal_or_explained_and_what_is_explained_differs() {
     for paper in all() {
         let record = checked(paper, None);
