@@ -11,7 +11,6 @@ use super::number::Number;
 use crate::{
     dots::{Dot, pack_from},
     findings::Evidence,
-    in_order::InOrder,
 };
 
 /// A leaf of the summation tree.
@@ -270,9 +269,9 @@ impl<'a> Subject<'a> {
         // Other scales cannot bring both the largest and the smallest value into the range of a product.
         let least = leading().max().map_or(0, |most| most - high - 1).max(-limit);
         let most = leading().min().map_or(0, |least| least - low + 1).min(limit);
-        let mut exponents: Vec<i32> = (least..=most).collect();
-        exponents.order_by_key(|exponent| exponent.abs());
-        exponents.into_iter().find_map(|exponent| {
+        // Those next to 0 come first: 0, -1, 1, -2, ….
+        let exponents = (0..=limit).flat_map(|distance| [-distance, distance]).skip(1);
+        exponents.filter(|exponent| (least..=most).contains(exponent)).find_map(|exponent| {
             let scale_a = Self::bits(scale, Number::power(exponent / 2), false)?;
             let scale_b = Self::bits(scale, Number::power(exponent - exponent / 2), false)?;
             let operands: Option<Vec<_>> =

@@ -11,7 +11,6 @@ use std::sync::{Mutex, atomic::AtomicUsize};
 use mxprobe_api::{Elements, GemmOperands};
 
 use crate::{
-    amx::Tiles,
     packed::{Kept, PackedB, PlaceOfA},
     pages,
     shared::{on_threads, taken},
@@ -50,8 +49,8 @@ impl Unit {
             let first_line = pages::first_line(&room);
             let packed_a = &mut room[first_line..];
             let mut edge = vec![0; self.rows * self.columns * GROUP];
-            // SAFETY: the caller vouches for an instruction on tiles.
-            let _configured = self.has_tiles().then(|| unsafe { Tiles::configure() });
+            // SAFETY: the caller vouches for the instruction, and this thread uses tiles only here.
+            let _configured = self.configure.map(|configure| unsafe { configure() });
             while let Some((group, part)) = taken(&next, &groups) {
                 let (of_c, of_d) = &mut *part.lock().expect("no thread panics with it");
                 let blocks = of_d.len().div_ceil(self.rows * n * GROUP);
@@ -68,7 +67,7 @@ impl Unit {
                         for (at, (c, d)) in sums.enumerate() {
                             let of_a = &packed_a[at * place.block..][..place.block];
                             let sums = Sums { c: if first == 0 { Some(c) } else { None }, d, columns: n };
-                            // SAFETY: the caller vouches for the instruction; tiles are configured; A and B were packed
+                            // SAFETY: the caller vouches for the instruction; its tiles are configured; A and B were packed
                             // for this unit and `count` steps, at least one; D was written if C is not read.
                             unsafe { self.block(count, (of_a, place.stride), of_b, sums, column, &mut edge) };
                         }

@@ -1,6 +1,6 @@
 //! The blocking of whole-matrix products for a unit.
 
-use crate::pack::ROW_BYTES;
+use crate::{amx::Tiles, pack::ROW_BYTES};
 
 /// Multiplies a block: `steps` steps along k. `a` is the block's rows of A, `a_stride` bytes apart (for AMX, two tiles for
 /// each step, one step after another), a step of B is vectors of 16 groups of consecutive k (for AMX, two tiles); `c` holds
@@ -8,7 +8,7 @@ use crate::pack::ROW_BYTES;
 ///
 /// # Safety
 /// The instruction is usable in this process, `steps` is not 0, and the memory has the length that this implies. For AMX,
-/// the tiles of this thread are configured ([`Tiles`](crate::amx::Tiles)).
+/// the tiles of this thread are configured ([`Tiles`]).
 pub(crate) type Kernel =
     unsafe fn(steps: usize, a: *const u8, a_stride: usize, b: *const u8, c: *const u8, d: *mut u8, stride: usize);
 
@@ -26,6 +26,11 @@ pub(crate) struct Unit {
     /// Blocks of rows that share a block of B while it is cached.
     pub(crate) group: usize,
     pub(crate) kernel: Kernel,
+    /// Configures the tiles of a thread, if the kernel needs them.
+    ///
+    /// # Safety
+    /// The instruction is usable in this process.
+    pub(crate) configure: Option<unsafe fn() -> Tiles>,
 }
 
 /// Bytes of a cache line.
@@ -36,11 +41,12 @@ pub(crate) const GROUP: usize = 4;
 
 impl Unit {
     pub(crate) const fn dots(kernel: Kernel) -> Self {
-        Self { rows: 6, columns: 64, step_bytes: GROUP, stretch: 1024, group: 16, kernel }
+        Self { rows: 6, columns: 64, step_bytes: GROUP, stretch: 1024, group: 16, kernel, configure: None }
     }
 
     pub(crate) const fn tiles(kernel: Kernel) -> Self {
-        Self { rows: 32, columns: 32, step_bytes: ROW_BYTES, stretch: 64, group: 8, kernel }
+        let configure: Option<unsafe fn() -> Tiles> = Some(Tiles::configure);
+        Self { rows: 32, columns: 32, step_bytes: ROW_BYTES, stretch: 64, group: 8, kernel, configure }
     }
 
     /// Whether its operands are tiles.
