@@ -2,8 +2,9 @@
 
 use std::{cmp::Reverse, collections::BTreeMap};
 
-use crate::in_order::InOrder;
 use mxprobe_api::{OperationId, Shape};
+
+use crate::in_order::InOrder;
 
 /// Sorts operations so that an interrupted measurement contains the most wanted ones: for each family and formats the
 /// shape with the most multiply-adds, then the next largest of each, and so on; equal ranks by their multiply-adds.

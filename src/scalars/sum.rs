@@ -3,8 +3,9 @@
 //! A compiler that contracts `p + q` may pass either product unrounded to a fused multiply-add: fma(a0, b0, a1·b1) and
 //! fma(a1, b1, a0·b0) differ in which product is rounded, and so in their bits. Each is a separate hypothesis.
 
-use crate::in_order::InOrder;
 use mxprobe_api::DotOrder;
+
+use crate::in_order::InOrder;
 
 /// A way to add four products.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -3,7 +3,7 @@
 
 use std::{
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex,
         atomic::{AtomicBool, AtomicUsize, Ordering},
         mpsc::{self, RecvTimeoutError},
     },
@@ -16,7 +16,7 @@ use mxprobe_models::{Model, threads};
 use mxprobe_sim::ModelDevice;
 
 use super::stoppable::Stoppable;
-use crate::findings::Outcome as Ending;
+use crate::{aside::locked, findings::Outcome as Ending};
 
 /// How often a wait checks whether to stop.
 const TICK: Duration = Duration::from_millis(50);
@@ -131,18 +131,19 @@ pub fn each<A: Send + 'static, E>(
     let (sender, said) = mpsc::channel();
     let at_once = at_once(reached.several, ids.len());
     let (next, ask) = (Arc::new(AtomicUsize::new(0)), Arc::new(ask));
-    let answers = Answers::for_each_of(ids);
+    let answers: Arc<[Mutex<Option<A>>]> = ids.iter().map(|_| Mutex::new(None)).collect();
     let thread = |sender: mpsc::Sender<Said>| {
         let (ids, gave_up) = (ids.to_vec(), Arc::clone(&reached.gave_up));
         let device = Stoppable { device: Arc::clone(&reached.device), stopped: Arc::clone(&stopped) };
-        let (next, ask, answers) = (Arc::clone(&next), Arc::clone(&ask), answers.clone());
+        let (next, ask, answers) = (Arc::clone(&next), Arc::clone(&ask), Arc::clone(&answers));
         thread::spawn(move || {
             // If the receiver is gone, the next send fails.
             loop {
                 let at = next.fetch_add(1, Ordering::Relaxed);
                 let Some(id) = ids.get(at) else { return };
                 let progress = |words: &str| drop(sender.send(Said::Progress(words.to_owned())));
-                answers.put(at, ask(&device, id, &progress));
+                let answer = ask(&device, id, &progress);
+                *locked(&answers[at]) = Some(answer);
                 if sender.send(Said::Answered(at)).is_err() {
                     return;
                 }
@@ -174,7 +175,7 @@ pub fn each<A: Send + 'static, E>(
         match heard {
             Ok(Said::Progress(words)) => listener.progress(&words),
             Ok(Said::Answered(place)) => {
-                early[place] = answers.take(place);
+                early[place] = locked(&answers[place]).take();
                 while let Some(answer) = early.get_mut(ids.len() - left.len()).and_then(Option::take) {
                     listener.answered(answer)?;
                     left = &left[1..];
@@ -209,33 +210,6 @@ fn rest<A, E>(
         Some(answer) => listener.answered(answer),
         None => listener.missing(id, ending, reason),
     })
-}
-
-/// Answers on their way from the threads that ask.
-struct Answers<A>(Arc<Mutex<Vec<Option<A>>>>);
-
-impl<A> Clone for Answers<A> {
-    fn clone(&self) -> Self {
-        Self(Arc::clone(&self.0))
-    }
-}
-
-impl<A> Answers<A> {
-    fn for_each_of(ids: &[OperationId]) -> Self {
-        Self(Arc::new(Mutex::new(ids.iter().map(|_| None).collect())))
-    }
-
-    fn all(&self) -> MutexGuard<'_, Vec<Option<A>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn put(&self, at: usize, answer: A) {
-        self.all()[at] = Some(answer);
-    }
-
-    fn take(&self, at: usize) -> Option<A> {
-        self.all()[at].take()
-    }
 }
 
 /// Sets the flag when dropped.
