@@ -88,7 +88,7 @@ fn main() {
         println!("cargo::rustc-env=MXPROBE_DIRTY={}", !changes.is_empty());
     }
     let log = output("git", &["rev-parse", "--git-path", "logs/HEAD"]);
-    for path in ["src", "backends", "models", "shaders", "Cargo.lock"].into_iter().chain(log.as_deref()) {
+    for path in ["src", "analysis", "backends", "models", "shaders", "Cargo.lock"].into_iter().chain(log.as_deref()) {
         if Path::new(path).exists() {
             println!("cargo::rerun-if-changed={path}");
         }

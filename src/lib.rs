@@ -38,34 +38,20 @@
 //! [`Backends`] provides the command `mxprobe`, with the backends that this crate's features enable and any others that
 //! are registered. No other part of this crate depends on a vendor.
 
-mod aside;
 pub mod bench;
 mod cli;
-mod clock;
-mod contained;
-pub mod dots;
-pub mod findings;
 pub mod fleet;
-pub mod gemm;
 pub mod glossary;
-pub mod identify;
-mod in_order;
 pub mod isolate;
-mod literal;
-mod nan_bits;
 pub mod papers;
-pub mod plain;
 pub mod plot;
-pub mod probes;
-pub mod proof;
 pub mod report;
-pub mod scalars;
 pub mod screen;
 pub mod session;
-mod shard;
 pub mod shards;
 pub mod site;
-pub mod tolerance;
 
 pub use cli::{Backends, open};
-pub use shard::Shard;
+pub use mxprobe_analysis::{Shard, dots, findings, gemm, identify, plain, probes, proof, scalars, tolerance};
+
+use mxprobe_analysis::{aside, clock, contained, in_order, literal, nan_bits};

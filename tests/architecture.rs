@@ -127,14 +127,31 @@ fn an_adapter_depends_on_the_library_and_nothing_depends_on_it() {
 }
 
 #[test]
-fn the_program_depends_on_the_contract_models_and_dots_and_on_backends_by_choice() {
+fn the_program_depends_on_its_own_crates_and_on_backends_by_choice() {
     let manifest: toml::Table = read("Cargo.toml").parse().unwrap();
     let of_ours = manifest["dependencies"].as_table().unwrap().iter().filter(|(name, _)| name.starts_with("mxprobe"));
     let is_optional = |table: &toml::Value| table.get("optional").and_then(toml::Value::as_bool) == Some(true);
     let always: Vec<&str> = of_ours.filter(|(_, table)| !is_optional(table)).map(|(name, _)| name.as_str()).collect();
     // The command `conformance` runs the suite; failing devices are offered only with a feature.
-    assert_eq!(always, ["mxprobe-api", "mxprobe-conformance", "mxprobe-dots", "mxprobe-models", "mxprobe-sim"]);
+    let wanted =
+        ["mxprobe-analysis", "mxprobe-api", "mxprobe-conformance", "mxprobe-dots", "mxprobe-models", "mxprobe-sim"];
+    assert_eq!(always, wanted);
     assert_eq!(manifest["features"]["default"], toml::Value::from(vec!["cpu", "cuda", "vulkan"]));
+}
+
+#[test]
+fn the_analysis_depends_on_the_contract_models_and_dots_and_shows_nothing() {
+    let found = depends_on("analysis/Cargo.toml", "dependencies");
+    assert_eq!(found, ["mxprobe-api", "mxprobe-dots", "mxprobe-models", "mxprobe-sim"]);
+    let manifest: toml::Table = read("analysis/Cargo.toml").parse().unwrap();
+    assert!(manifest.get("features").is_none(), "what is computed depends on no feature");
+    let texts = sources(&root().join("analysis/src"));
+    assert!(texts.len() > 150, "{}", texts.len());
+    for (path, text) in texts {
+        for found in ["std::process", "std::net", "println!", "io::stdout", "io::stderr"] {
+            assert!(!text.contains(found), "{} names {found}", path.display());
+        }
+    }
 }
 
 #[test]
@@ -191,7 +208,7 @@ fn only_the_registry_names_the_backends_of_hardware() {
         .map(|name| format!("mxprobe_{name}"))
         .collect();
     assert!(names.contains(&"mxprobe_cpu".to_owned()), "{names:?}");
-    for (path, text) in sources(&root().join("src")) {
+    for (path, text) in sources(&root().join("src")).into_iter().chain(sources(&root().join("analysis/src"))) {
         for name in &names {
             let allowed = path == Path::new("src/cli/choose/registry.rs");
             assert!(allowed || !text.contains(name), "{} names {name}", path.display());
@@ -202,7 +219,7 @@ fn only_the_registry_names_the_backends_of_hardware() {
 #[test]
 fn answers_and_evidence_become_text_in_reports_alone() {
     let rooms = ["findings", "probes", "scalars", "identify", "proof", "gemm", "dots"];
-    for (path, text) in rooms.iter().flat_map(|room| sources(&root().join("src").join(room))) {
+    for (path, text) in rooms.iter().flat_map(|room| sources(&root().join("analysis/src").join(room))) {
         for name in ["serde_json", "parse_hex"] {
             assert!(!text.contains(name), "{} names {name}", path.display());
         }
@@ -220,7 +237,7 @@ fn unsafe_code_stays_where_it_may_be() {
     }
     assert!(read("models/src/lib.rs").contains("#![deny(unsafe_code)]"));
     assert!(read("backends/sim/src/lib.rs").contains("#![forbid(unsafe_code)]"));
-    for (path, text) in sources(&root().join("src")).into_iter().chain(sources(&root().join("python/src"))) {
+    for (path, text) in ["src", "analysis/src", "python/src"].iter().flat_map(|folder| sources(&root().join(folder))) {
         let allowed = path == Path::new("python/src/dlpack.rs");
         assert!(allowed || UNSAFE.iter().all(|word| !text.contains(word)), "{} has unsafe code", path.display());
     }

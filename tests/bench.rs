@@ -11,7 +11,7 @@ use mxprobe::{
     bench::{Settings, conclude, measure},
     report::{
         BENCH_SCHEMA, BenchReport, BenchSettings, Data, Form, Host, Outcome, Style, Throughput, Throughputs, Time,
-        Tool, Units, check::check,
+        Units, check::check, this_tool,
     },
 };
 use mxprobe_api::{
@@ -211,7 +211,7 @@ fn report(operations: Vec<Throughput>) -> BenchReport {
     });
     BenchReport {
         schema: BENCH_SCHEMA.into(),
-        tool: Tool::this(Vec::new()),
+        tool: this_tool(&[]),
         time: Time::starting(),
         host: Host::this(),
         device: serde_json::from_value(listing).unwrap(),

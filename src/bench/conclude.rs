@@ -56,7 +56,7 @@ fn warnings(found: &Throughput) -> impl Iterator<Item = String> {
 mod tests {
     use super::*;
     use crate::report::{
-        BENCH_SCHEMA, BenchSettings, Data, DeviceRecord, Host, Kind, ThroughputRun, Time, TimedBy, Tool,
+        BENCH_SCHEMA, BenchSettings, Data, DeviceRecord, Host, Kind, ThroughputRun, Time, TimedBy, this_tool,
     };
 
     fn run(span: Units, spread_percent: f64) -> ThroughputRun {
@@ -100,7 +100,7 @@ mod tests {
         };
         let mut report = BenchReport {
             schema: BENCH_SCHEMA.into(),
-            tool: Tool::this(Vec::new()),
+            tool: this_tool(&[]),
             time: Time::starting(),
             host: Host::this(),
             device,

@@ -2,7 +2,7 @@
 
 use std::{
     borrow::Cow,
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -31,12 +31,12 @@ struct BriefFinding<'a> {
     value: Option<&'a RawValue>,
 }
 
-/// The answers of a device by operation and probe: the comparable part of a measured value, else the outcome.
+/// The answers of a device by operation and by probe: the comparable part of a measured value, else the outcome.
 #[derive(Debug)]
 pub(super) struct Answers {
     /// The first letters of the SHA-256 of all answers.
     pub(super) class: String,
-    answers: BTreeMap<(String, String), String>,
+    answers: BTreeMap<String, BTreeMap<String, String>>,
 }
 
 /// The number of letters of a digest that name a class.
@@ -44,22 +44,24 @@ const CLASS_LETTERS: usize = 12;
 
 impl Answers {
     fn new(operations: &[BriefOperation<'_>]) -> Self {
-        let mut answers = BTreeMap::new();
+        let mut answers: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
         for operation in operations {
-            for finding in &operation.findings {
+            let answer = |finding: &BriefFinding<'_>| {
                 let value = finding.value.and_then(|value| serde_json::from_str(value.get()).ok());
                 let answer = match value {
                     Some(value) => compared_answer(&finding.probe, &value),
                     None => Some(finding.outcome.to_string()),
                 };
-                if let Some(answer) = answer {
-                    answers.insert((operation.id.to_string(), finding.probe.to_string()), answer);
-                }
-            }
+                Some((finding.probe.to_string(), answer?))
+            };
+            let found = operation.findings.iter().filter_map(answer);
+            answers.entry(operation.id.to_string()).or_default().extend(found);
         }
         let mut text = String::new();
-        for ((operation, probe), answer) in &answers {
-            text += &format!("{operation}\n{probe}\n{answer}\n");
+        for (operation, answers) in &answers {
+            for (probe, answer) in answers {
+                text += &format!("{operation}\n{probe}\n{answer}\n");
+            }
         }
         let mut class = Request::digest(&text);
         class.truncate(CLASS_LETTERS);
@@ -68,22 +70,29 @@ impl Answers {
 
     /// The number of answers.
     pub(super) fn len(&self) -> usize {
-        self.answers.len()
+        self.answers.values().map(BTreeMap::len).sum()
     }
 
     /// Lists the answers of `other` that differ from these.
     pub(super) fn differences(&self, other: &Self) -> Vec<FleetDifference> {
-        let mut all = self.answers.clone();
-        all.extend(other.answers.iter().map(|(key, answer)| (key.clone(), answer.clone())));
-        all.into_keys()
-            .filter(|key| self.answers.get(key) != other.answers.get(key))
-            .map(|key| FleetDifference {
-                usual: self.answers.get(&key).cloned(),
-                here: other.answers.get(&key).cloned(),
-                operation: key.0,
-                probe: key.1,
-            })
-            .collect()
+        let operations: BTreeSet<&String> = self.answers.keys().chain(other.answers.keys()).collect();
+        let mut found = Vec::new();
+        for operation in operations {
+            let (usual, here) = (self.answers.get(operation), other.answers.get(operation));
+            let probes: BTreeSet<&String> = usual.into_iter().chain(here).flat_map(BTreeMap::keys).collect();
+            for probe in probes {
+                let [usual, here] = [usual, here].map(|answers| answers.and_then(|answers| answers.get(probe)));
+                if usual != here {
+                    found.push(FleetDifference {
+                        operation: operation.clone(),
+                        probe: probe.clone(),
+                        usual: usual.cloned(),
+                        here: here.cloned(),
+                    });
+                }
+            }
+        }
+        found
     }
 }
 

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::report::{
     Change, Counted, Drift, EarlierFleet, FLEET_SCHEMA, FleetClass, FleetKind, FleetReport, Health, Member,
-    SkippedFile, Tool, Unhealthy, now,
+    SkippedFile, Unhealthy, now, this_tool,
 };
 
 /// The most machines of the largest class that are listed.
@@ -151,7 +151,7 @@ impl Merged {
         });
         FleetReport {
             schema: FLEET_SCHEMA.into(),
-            tool: Tool::this(arguments),
+            tool: this_tool(&arguments),
             time: now(),
             reports: self.reports,
             screens: self.screens,

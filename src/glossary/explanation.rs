@@ -1,68 +1,7 @@
 //! The meanings of names, as `explain` shows them.
 
-use serde::{Deserialize, Serialize};
-
-use super::entry::{Entry, Kind};
-use crate::report::{Block, Cell, Layout, Page, Row, Show, Tone, Tool, published, to_json, wrap};
-
-/// The schema version of an explanation.
-pub const EXPLANATION_SCHEMA: &str = "mxprobe-explanation/1.1";
-
-/// The result of `explain`.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Explanation {
-    /// `mxprobe-explanation/MAJOR.MINOR`.
-    pub schema: String,
-    /// The program that made it.
-    pub tool: Tool,
-    /// The name that was asked for; missing if everything was.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
-    /// Probes, formats, families of operations, fields of the report, terms.
-    pub entries: Vec<Entry>,
-    /// Models and recipes with that name.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub models: Vec<ModelInWords>,
-    /// Fields with that name in the types of reports and listings, if no entry has it.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub fields: Vec<FieldInWords>,
-    /// How a model computes dots, in the order in which the dots were given.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub traces: Vec<TraceInWords>,
-}
-
-/// A model or a recipe in words.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct ModelInWords {
-    /// The name.
-    pub name: String,
-    /// The description, line by line.
-    pub lines: Vec<String>,
-}
-
-/// A field of a type of a report.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct FieldInWords {
-    /// The type and the field: `Finding.value`.
-    pub field: String,
-    /// The purpose of the field.
-    pub description: String,
-}
-
-/// How a model computes a dot.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct TraceInWords {
-    /// The model.
-    pub model: String,
-    /// The operation.
-    pub operation: String,
-    /// The computation, step by step.
-    pub lines: Vec<String>,
-}
+use super::{Entry, Explanation, Kind};
+use crate::report::{Block, Cell, Layout, Page, Row, Show, Tone, to_json, wrap};
 
 /// An explanation, in full or in brief.
 #[derive(Clone, Copy, Debug)]
@@ -104,11 +43,6 @@ impl Show for Explained<'_> {
     fn json(&self) -> String {
         to_json(self.found)
     }
-}
-
-published! {
-    /// Returns the JSON Schema of explanations.
-    explanation_schema "explanation-1.json" Explanation;
 }
 
 /// Lines whose indents, of two columns a step, say what belongs to what: each is wrapped below its own beginning.
@@ -198,11 +132,14 @@ fn title(kind: Kind) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{glossary::list::entries, report::Form};
+    use crate::{
+        glossary::{EXPLANATION_SCHEMA, list::entries},
+        report::{Form, this_tool},
+    };
 
     #[test]
     fn every_entry_has_a_heading_below_that_of_its_kind() {
-        let tool = Tool::this(Vec::new());
+        let tool = this_tool(&[]);
         let entries = entries();
         let found = Explanation {
             schema: EXPLANATION_SCHEMA.into(),

@@ -2,7 +2,7 @@
 
 use mxprobe_api::{Encoding, FloatEncoding, Format, Specials};
 
-use super::entry::{Entry, Kind};
+use super::{Entry, Kind};
 
 /// One entry per format.
 pub(super) fn entries() -> impl Iterator<Item = Entry> {

@@ -5,10 +5,7 @@ use std::sync::LazyLock;
 use mxprobe_api::OperationId;
 use serde::Deserialize;
 
-use super::{
-    entry::{Entry, Kind},
-    formats,
-};
+use super::{Entry, Kind, formats};
 use crate::{contained, findings::Probe, probes};
 
 /// The content of `words.toml`.

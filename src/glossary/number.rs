@@ -3,7 +3,7 @@
 use dashu_int::UBig;
 use mxprobe_api::{Decoded, Format};
 
-use super::entry::{Entry, Kind};
+use super::{Entry, Kind};
 use crate::literal;
 
 /// Explains a number, written as bits or as a value, in a format.

@@ -13,8 +13,8 @@ use crate::{
         conditions::Conditions,
     },
     report::{
-        ALGORITHMS_SCHEMA, AlgorithmDot, AlgorithmRecord, AlgorithmsReport, Block, Cell, Layout, Page, Row, Show, Tool,
-        to_json,
+        ALGORITHMS_SCHEMA, AlgorithmDot, AlgorithmRecord, AlgorithmsReport, Block, Cell, Layout, Page, Row, Show,
+        this_tool, to_json,
     },
 };
 
@@ -126,7 +126,7 @@ impl Algorithms<'_> {
         };
         AlgorithmsReport {
             schema: ALGORITHMS_SCHEMA.into(),
-            tool: Tool::this(self.arguments.clone()),
+            tool: this_tool(&self.arguments),
             model: self.name.to_owned(),
             operation: self.id.clone(),
             inputs: self.question.of_dots.clone(),

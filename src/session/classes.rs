@@ -14,7 +14,7 @@ use crate::{
     },
     report::{
         Block, CLASSES_SCHEMA, Cell, ClassesReport, DistinctionVerdict, EvidenceRecord, Layout, Page, PairRecord, Row,
-        Show, Tool, to_json,
+        Show, this_tool, to_json,
     },
 };
 
@@ -109,7 +109,7 @@ impl Classes<'_> {
         };
         ClassesReport {
             schema: CLASSES_SCHEMA.into(),
-            tool: Tool::this(self.arguments.clone()),
+            tool: this_tool(&self.arguments),
             models: names.iter().map(|name| (*name).to_owned()).collect(),
             operation: self.id.clone(),
             counterparts: self.counterparts.clone(),

@@ -13,7 +13,7 @@ use crate::{
     },
     report::{
         Block, Cell, DISTINCTION_SCHEMA, DistinctionReport, DistinctionVerdict, EvidenceRecord, Inputs, Layout, Page,
-        ProofRecord, RefutedFormula, Row, Show, Tool, to_json,
+        ProofRecord, RefutedFormula, Row, Show, this_tool, to_json,
     },
 };
 use mxprobe_api::OperationId;
@@ -73,7 +73,7 @@ impl Distinction<'_> {
         let names = self.names;
         let mut report = DistinctionReport {
             schema: DISTINCTION_SCHEMA.into(),
-            tool: Tool::this(self.arguments.clone()),
+            tool: this_tool(&self.arguments),
             models: names.map(str::to_owned),
             operation: self.id.clone(),
             counterpart: self.counterpart.cloned(),

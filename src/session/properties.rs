@@ -15,7 +15,7 @@ use crate::{
     },
     report::{
         AlternativeRecord, Block, Cell, DistinctionVerdict, EvidenceRecord, Layout, PROPERTIES_SCHEMA, Page,
-        PropertiesReport, PropertyRecord, Row, Show, Tool, to_json,
+        PropertiesReport, PropertyRecord, Row, Show, this_tool, to_json,
     },
 };
 
@@ -74,7 +74,7 @@ impl Properties<'_> {
     pub fn report(&self) -> PropertiesReport {
         PropertiesReport {
             schema: PROPERTIES_SCHEMA.into(),
-            tool: Tool::this(self.arguments.clone()),
+            tool: this_tool(&self.arguments),
             model: self.name.to_owned(),
             operation: self.id.clone(),
             exponents: exponents(&self.conditions),

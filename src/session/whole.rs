@@ -8,8 +8,8 @@ use crate::{
     isolate::Described,
     report::{
         Conditions, DeviceRecord, Host, IDENTIFICATION_SCHEMA, IdentificationReport, IdentifiedOperation, ListedDevice,
-        OperationRecord, OperationReport, Plan, RefusalRecord, Report, Request, SCHEMA, Time, Tool,
-        VERIFICATION_SCHEMA, VerificationReport, VerifiedOperation,
+        OperationRecord, OperationReport, Plan, RefusalRecord, Report, Request, SCHEMA, Time, VERIFICATION_SCHEMA,
+        VerificationReport, VerifiedOperation, this_tool,
     },
     scalars,
 };
@@ -39,7 +39,7 @@ pub fn listed(device: &Described) -> ListedDevice {
 pub fn begin(listed: &ListedDevice, plan: Plan, arguments: Vec<String>) -> Report {
     Report {
         schema: SCHEMA.into(),
-        tool: Tool::this(arguments),
+        tool: this_tool(&arguments),
         time: Time::starting(),
         host: Host::this(),
         notes: Vec::new(),
@@ -186,7 +186,7 @@ pub fn identify(
     let start = Instant::now();
     let mut report = IdentificationReport {
         schema: IDENTIFICATION_SCHEMA.into(),
-        tool: Tool::this(session.arguments.clone()),
+        tool: this_tool(&session.arguments),
         time: Time::starting(),
         host: Host::this(),
         device: listed.device.clone(),
@@ -240,7 +240,7 @@ pub fn verify(
     let nan: NanBits = comparison.nan;
     let mut report = VerificationReport {
         schema: VERIFICATION_SCHEMA.into(),
-        tool: Tool::this(session.arguments.clone()),
+        tool: this_tool(&session.arguments),
         time: Time::starting(),
         host: Host::this(),
         device: listed.device.clone(),

@@ -2,9 +2,8 @@
 
 use super::{Part, Sharded, ordered, shown, time_of};
 use crate::{
-    gemm,
+    Shard, gemm,
     report::{GrowthReport, Time, Tool},
-    shard::Shard,
 };
 
 impl Sharded for GrowthReport {

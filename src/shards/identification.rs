@@ -2,9 +2,9 @@
 
 use super::{Part, Sharded, ordered, shown, time_of};
 use crate::{
+    Shard,
     report::{IdentificationReport, ListedDevice, Request, Time, Tool},
     session::IdentifiedModel,
-    shard::Shard,
 };
 use mxprobe_models::Model;
 

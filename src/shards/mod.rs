@@ -9,9 +9,9 @@ mod screens;
 mod verification;
 
 use crate::{
+    Shard,
     in_order::InOrder,
     report::{Time, Tool},
-    shard::Shard,
 };
 
 pub use growth::merge_growth;

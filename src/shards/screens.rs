@@ -2,8 +2,8 @@
 
 use super::{Part, Sharded, ordered, shown, time};
 use crate::{
+    Shard,
     report::{ScreenReport, Time, Tool},
-    shard::Shard,
 };
 
 /// The screens of a shard, one a device; at least one.

@@ -4,9 +4,9 @@ use mxprobe_api::OperationId;
 
 use super::{Part, Sharded, ordered, shown, time_of};
 use crate::{
+    Shard,
     identify::{Counted, count_blocks, dots_of_shard},
     report::{Request, Time, Tool, VerificationReport, VerifiedOperation},
-    shard::Shard,
 };
 
 impl Sharded for VerificationReport {

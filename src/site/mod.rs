@@ -102,7 +102,7 @@ mod tests {
         };
         let report = PapersReport {
             schema: crate::report::PAPERS_SCHEMA.into(),
-            tool: crate::report::Tool::this(Vec::new()),
+            tool: crate::report::this_tool(&[]),
             device: None,
             papers: vec![poster],
             duration_ns: 0,

@@ -4,7 +4,7 @@ use std::fs;
 
 use mxprobe::report::{
     BENCH_SCHEMA, BenchReport, BenchSettings, Data, DeviceRecord, Host, Kind, Outcome, Throughput, ThroughputRun, Time,
-    TimedBy, Tool, Units, to_json,
+    TimedBy, Units, this_tool, to_json,
 };
 use serde_json::Value;
 
@@ -41,7 +41,7 @@ fn bench(name: &str, operations: &[(&str, [f64; 3])]) -> BenchReport {
     };
     let mut report = BenchReport {
         schema: BENCH_SCHEMA.into(),
-        tool: Tool::this(Vec::new()),
+        tool: this_tool(&[]),
         time: Time::starting(),
         host: Host::this(),
         device: DeviceRecord {

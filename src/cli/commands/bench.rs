@@ -9,7 +9,7 @@ use crate::{
     bench::{Settings, conclude, headline_first, measure},
     report::{
         BENCH_SCHEMA, BenchReport, BenchSettings, Block, Data, Host, Outcome as Ending, Throughput, Throughputs, Time,
-        Tool, to_json,
+        this_tool, to_json,
     },
 };
 use mxprobe_api::{Device, OperationId};
@@ -130,7 +130,7 @@ fn one_device(
     let start = Instant::now();
     let mut report = BenchReport {
         schema: BENCH_SCHEMA.into(),
-        tool: Tool::this(given()),
+        tool: this_tool(&given()),
         time: Time::starting(),
         host: Host::this(),
         device: target.listed.device.clone(),

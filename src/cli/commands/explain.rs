@@ -4,7 +4,7 @@ use crate::{
     glossary::{
         self, EXPLANATION_SCHEMA, Entry, Explained, Explanation, FieldInWords, Kind, ModelInWords, TraceInWords,
     },
-    report::{self, Tool},
+    report::{self, this_tool},
 };
 use mxprobe_models::{Trace, recipe};
 use serde_json::Value;
@@ -25,7 +25,7 @@ use crate::cli::{
 pub(crate) fn explain(arguments: &Explain, screen: Screen) -> Outcome {
     let mut found = Explanation {
         schema: EXPLANATION_SCHEMA.into(),
-        tool: Tool::this(given()),
+        tool: this_tool(&given()),
         name: arguments.name.clone(),
         entries: Vec::new(),
         models: Vec::new(),

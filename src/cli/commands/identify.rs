@@ -9,7 +9,7 @@ use crate::{
     identify::Effort,
     report::{
         Host, IDENTIFICATION_SCHEMA, IdentificationOutcome, IdentificationReport, IdentifiedOperation,
-        Outcome as Ended, Request, Time, Tool, identification_summary, identified, to_json,
+        Outcome as Ended, Request, Time, identification_summary, identified, this_tool, to_json,
     },
     session::{identify_one, unidentified},
 };
@@ -112,7 +112,7 @@ fn new_job(arguments: &Identify) -> Result<Job, Failure> {
     let ids = request.own_operations().cloned().collect();
     let report = IdentificationReport {
         schema: IDENTIFICATION_SCHEMA.into(),
-        tool: Tool::this(given()),
+        tool: this_tool(&given()),
         time: Time::starting(),
         host: Host::this(),
         device: target.listed.device.clone(),

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, path::Path, time::Instant};
 
 use crate::{
     identify::{Found, GemmEffort, GemmIdentification, GemmOutcome, Part, Unexplained},
-    report::{Block, Page, Show, Tone, Tool, to_json},
+    report::{Block, Page, Show, Tone, Tool, this_tool, to_json},
 };
 use mxprobe_api::{Format as Number, OperationId, Shape};
 use mxprobe_models::{
@@ -42,7 +42,7 @@ pub(crate) fn identify_shapes(arguments: &Identify, screen: Screen) -> Outcome {
     let mut progress = Progress::new(screen, arguments.shapes.len());
     progress.begin(arguments.shapes.iter().map(|shape| format!("{device} {}", of_shape(&id, *shape))).collect());
     let mut all = Recipes {
-        tool: Tool::this(given()),
+        tool: this_tool(&given()),
         device: device.to_owned(),
         name,
         seed: effort.seed,

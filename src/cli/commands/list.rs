@@ -1,6 +1,6 @@
 //! `list`: devices and operations, and those that cannot be used, with the reasons.
 
-use crate::report::{LIST_SCHEMA, Listing, Listings, Tool};
+use crate::report::{LIST_SCHEMA, Listing, Listings, this_tool};
 
 use crate::cli::{
     arguments::{Format, List, Screen, given},
@@ -28,7 +28,7 @@ pub(crate) fn list(arguments: &List, screen: Screen) -> Outcome {
     let refused: Vec<_> = found.iter().map(|found| (found.backend.as_str(), found.refusals.clone())).collect();
     let listing = Listing {
         schema: LIST_SCHEMA.into(),
-        tool: Tool::this(given()),
+        tool: this_tool(&given()),
         refusals: refused.iter().flat_map(|(_, refusals)| refusals.clone()).collect(),
         devices: found.iter().flat_map(|found| found.devices.clone()).collect(),
     };

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use crate::{
     papers::{self, Paper},
-    report::{PAPERS_SCHEMA, PapersReport, Tool, Verdict},
+    report::{PAPERS_SCHEMA, PapersReport, Verdict, this_tool},
     session::Asked,
 };
 
@@ -57,7 +57,7 @@ pub(super) fn computed(
     drop(progress);
     Ok(Some(PapersReport {
         schema: PAPERS_SCHEMA.into(),
-        tool: Tool::this(given()),
+        tool: this_tool(&given()),
         device: device.map(|(selector, _)| selector),
         papers: records,
         duration_ns: crate::clock::elapsed_ns(start),

@@ -16,7 +16,7 @@ use crate::{
     plain::counted,
     report::{
         DeviceRecord, Health, Host, Kind, OperationRecord, Outcome as Ending, SCREEN_SCHEMA, ScreenReport, ScreenShard,
-        ScreenedOperation, Screens, Time, Tool,
+        ScreenedOperation, Screens, Time, this_tool,
     },
     screen::{self, Cache, Inputs, Reference, Settings, screen_one},
 };
@@ -206,7 +206,7 @@ impl Context<'_> {
         });
         let mut report = ScreenReport {
             schema: SCREEN_SCHEMA.into(),
-            tool: Tool::this(without_node(given())),
+            tool: this_tool(&without_node(given())),
             time: Time::starting(),
             host: Host::this(),
             node: node.cloned(),

@@ -12,7 +12,7 @@ use std::{
 use crate::{
     identify::Comparison,
     report::{
-        Host, Outcome as Ending, Request, Time, Tool, VERIFICATION_SCHEMA, VerificationReport, VerifiedOperation,
+        Host, Outcome as Ending, Request, Time, VERIFICATION_SCHEMA, VerificationReport, VerifiedOperation, this_tool,
         to_json, verification_summary, verified,
     },
     session::{unverified, verify_one},
@@ -125,7 +125,7 @@ fn new_job(arguments: &Verify) -> Result<Job, Failure> {
     };
     let report = VerificationReport {
         schema: VERIFICATION_SCHEMA.into(),
-        tool: Tool::this(given()),
+        tool: this_tool(&given()),
         time: Time::starting(),
         host: Host::this(),
         device: target.listed.device.clone(),

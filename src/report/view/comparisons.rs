@@ -8,7 +8,6 @@ use super::{
     csv::Rows,
     form::Show,
     glance::{glimpses, shades},
-    json::to_json,
     page::{Block, Cell, GlimpseRow, Matrix, Page, Row, Tone},
     plot::{drawn_strips, drawn_trees},
     words,
@@ -16,7 +15,7 @@ use super::{
 use crate::{
     findings::Outcome,
     plain::counted,
-    report::record::{Answer, Comparison, Match, MatchedBy, MatrixRow, Report, Side, State, SummaryRow, Unit},
+    report::{Answer, Comparison, Match, MatchedBy, MatrixRow, Report, Side, State, SummaryRow, Unit, to_json},
 };
 
 /// A comparison of reports, with display options.

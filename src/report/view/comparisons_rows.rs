@@ -4,7 +4,7 @@ use super::{
     comparisons_words::{ids, shown, sides, state},
     csv::{self, Rows},
 };
-use crate::report::record::{Comparison, MatchedBy, State};
+use crate::report::{Comparison, MatchedBy, State};
 
 /// The columns of comparisons.
 const COLUMNS: &str = "schema state matched_by probe report source backend fingerprint device driver driver_version \

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     plain::counted,
-    report::record::{Comparison, Match, State, SummaryRow, Unit},
+    report::{Comparison, Match, State, SummaryRow, Unit},
 };
 
 /// Renders the comparison: how the devices differ in a few sentences, the table of sums by devices, then the groups of

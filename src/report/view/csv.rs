@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::words;
 use crate::{
     plain,
-    report::record::{DeviceRecord, Time, Tool},
+    report::{DeviceRecord, Time, Tool},
 };
 
 /// Records with the same fields.
@@ -75,7 +75,7 @@ fn write_cell(out: &mut String, text: &str) {
     let formula = text.trim_start().starts_with(['=', '+', '-', '@', '＝', '＋', '－', '＠', '|', '%'])
         && text.parse::<f64>().is_err();
     let mark = if formula { "'" } else { "" };
-    if text.contains(['"', ',', '\n', ';', ' ']) {
+    if text.bytes().any(|byte| matches!(byte, b'"' | b',' | b'\n' | b';' | b' ')) {
         out.push('"');
         out.push_str(mark);
         out.push_str(&text.replace('"', "\"\""));

@@ -247,7 +247,7 @@ fn more(summary: &Summary) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::record::{AtOnce, BitsKept};
+    use crate::report::{AtOnce, BitsKept};
 
     #[test]
     fn families_that_do_not_fit_are_counted() {

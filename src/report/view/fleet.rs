@@ -3,12 +3,11 @@
 use super::{
     csv::Rows,
     form::Show,
-    json::to_json,
     page::{Block, Cell, Page, Row, Tone},
 };
 use crate::{
     plain::counted,
-    report::record::{Counted, Drift, FleetClass, FleetKind, FleetReport, Health},
+    report::{Counted, Drift, FleetClass, FleetKind, FleetReport, Health, to_json},
 };
 
 /// The fields of the rows.

@@ -2,9 +2,7 @@
 
 use super::{
     csv::{self, Rows},
-    html,
-    json::to_json,
-    markdown,
+    html, markdown,
     page::{Block, Page},
     style::Style,
     terminal,
@@ -58,13 +56,5 @@ impl Form {
             Self::Csv => csv::text(&shown.rows()),
             Self::Html => html::text(&shown.page(true)),
         }
-    }
-}
-
-/// Serializes a single value as it is, and several as an array.
-pub(super) fn one_or_array<T: serde::Serialize>(values: &[T]) -> String {
-    match values {
-        [one] => to_json(one),
-        several => to_json(&several),
     }
 }

@@ -4,7 +4,7 @@ use super::{
     page::{Block, Cell, Glimpse, Row, Shade, Tone},
     words,
 };
-use crate::report::record::{AtOnce, BitsKept, Notable, Summary, SummaryRow};
+use crate::report::{AtOnce, BitsKept, Notable, Summary, SummaryRow};
 
 /// The column heads for [`row_cells`].
 pub const ROW_HEADS: [&str; 6] = ["sums of", "by", "at once", "bits kept*", "dropped", "result"];

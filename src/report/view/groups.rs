@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::{
     findings::Outcome,
-    report::record::{FindingRecord, OperationReport, RefusalRecord},
+    report::{FindingRecord, OperationReport, RefusalRecord},
 };
 
 /// Groups refusals with the same reason: what they refuse, and the first of them.

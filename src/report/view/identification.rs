@@ -3,14 +3,13 @@
 use super::{
     csv::Rows,
     form::Show,
-    json::to_json,
     page::{Block, Page},
     words,
 };
 use crate::{
     nan_bits::NanBits,
     plain::counted,
-    report::record::{IdentificationOutcome, IdentificationReport, IdentifiedOperation},
+    report::{IdentificationOutcome, IdentificationReport, IdentifiedOperation, to_json},
 };
 
 /// The fields of the rows.

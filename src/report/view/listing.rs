@@ -4,13 +4,12 @@ use super::{
     csv::Rows,
     form::Show,
     groups::grouped,
-    json::to_json,
     page::{Block, Cell, Layout, Page, Row, Tone},
     words,
 };
 use crate::{
     plain::counted,
-    report::record::{Kind, ListedDevice, Listing, RefusalRecord},
+    report::{Kind, ListedDevice, Listing, RefusalRecord, to_json},
 };
 
 /// A listing with its display options.

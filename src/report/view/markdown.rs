@@ -147,6 +147,9 @@ fn longest_run<'a>(lines: impl Iterator<Item = &'a str>, letter: char) -> usize 
 
 /// Escapes text so that nothing in it is markup, a link, a mention, a formula or a list.
 fn words(text: &str) -> String {
+    if text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b' ' | b',' | b';' | b'/')) {
+        return text.to_owned();
+    }
     let mut out = String::with_capacity(text.len() + 8);
     let mut before = ' ';
     for (at, letter) in plain::one_line(text).char_indices() {
@@ -194,6 +197,7 @@ mod tests {
             ("@who https://x.y www.z", "&#64;who https&#58;//x.y www&#46;z"),
             ("two\nlines", r"two\\u{a}lines"),
             ("fused(p0…p3 + c): 2^-24", "fused(p0…p3 + c): 2^-24"),
+            ("1, 2; a/b", "1, 2; a/b"),
         ] {
             assert_eq!(words(text), escaped);
         }

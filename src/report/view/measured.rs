@@ -4,14 +4,13 @@ use super::{
     comparisons_words::describe,
     csv::Rows,
     form::Show,
-    json::to_json,
     page::{Block, Cell, Column, Layout, Page, Row, Table, Tone},
     throughput::{rate, short},
 };
 use crate::{
     gemm::{Interval, Point},
     plain::counted,
-    report::record::{BenchComparison, ComparedCurve, ComparedRate, GrowthComparison, Rate, Side, Units},
+    report::{BenchComparison, ComparedCurve, ComparedRate, GrowthComparison, Rate, Side, Units, to_json},
 };
 
 /// Renders the sides, and the verdict on whether they differ.
@@ -90,7 +89,7 @@ impl Show for BenchComparison {
         for compared in &self.rates {
             for (side, of) in self.sides.iter().zip(&compared.rates) {
                 let Some(of) = of else { continue };
-                let ratio = |field: fn(&crate::report::record::Ratio) -> f64| {
+                let ratio = |field: fn(&crate::report::Ratio) -> f64| {
                     of.ratio.as_ref().map_or_else(String::new, |ratio| field(ratio).to_string())
                 };
                 rows.push(vec![
@@ -147,12 +146,12 @@ impl Show for GrowthComparison {
                 format!("elements in {}: largest error, componentwise, of |A|·|B|, and its bound", interval.name());
             blocks.push(Block::Gap);
             blocks.extend(Block::titled(2, words));
-            let whole = self.table(curves.iter().copied(), |_| true);
+            let whole = table(self, curves.iter().copied(), |_| true);
             if evidence {
                 blocks.push(whole);
             } else {
                 let units = curves.iter().copied().filter(|curve| curve.what_if.is_none());
-                blocks.push(Block::Screen(vec![self.table(units, |row| row.is_last)]));
+                blocks.push(Block::Screen(vec![table(self, units, |row| row.is_last)]));
                 blocks.push(Block::Paper(vec![whole]));
             }
         }
@@ -204,37 +203,38 @@ struct At {
     is_last: bool,
 }
 
-impl GrowthComparison {
-    fn table<'a>(&self, curves: impl Iterator<Item = &'a ComparedCurve>, wanted: fn(&At) -> bool) -> Block {
-        let sides = self.sides.iter().flat_map(|side| [side.label.clone(), format!("≤ {}", side.label)]);
-        let ratios = self.sides.iter().skip(1).map(|side| format!("{}/{}", side.label, self.sides[0].label));
-        let heads = ["curve", "n"].map(str::to_owned).into_iter().chain(sides).chain(ratios).collect();
-        let mut rows = Vec::new();
-        for curve in curves {
-            let shared = |row: &Vec<Option<Point>>| row.iter().flatten().count() >= 2;
-            let most = curve.points.iter().map(|row| row.iter().flatten().count()).max().unwrap_or(0);
-            let last = curve.points.iter().rposition(|row| row.iter().flatten().count() == most);
-            for (at, points) in curve.points.iter().enumerate().filter(|(_, row)| shared(row)) {
-                if !wanted(&At { is_last: last == Some(at) }) {
-                    continue;
-                }
-                let what_if = curve.what_if.map_or_else(String::new, |cause| format!(", if {}", cause.words()));
-                let mut cells = vec![format!("{}{what_if}", curve.name), ComparedCurve::n(points).to_string()];
-                let number =
-                    |number: Option<f64>| number.map_or_else(|| "-".to_owned(), |number| format!("{number:.2e}"));
-                for point in points {
-                    cells.push(number(point.map(|point| point.componentwise)));
-                    cells.push(number(point.and_then(|point| point.bound)));
-                }
-                let first = points.first().copied().flatten();
-                cells.extend(points.iter().skip(1).map(|point| {
-                    let ratio = point.zip(first).map(|(own, first)| own.componentwise / first.componentwise);
-                    ratio.filter(|ratio| ratio.is_finite()).map_or_else(|| "-".to_owned(), short)
-                }));
-                let mark = ComparedCurve::differs(points).then_some('!');
-                rows.push(Row { mark, ..Row::plain(cells.into_iter().map(Cell::words).collect()) });
+fn table<'a>(
+    compared: &GrowthComparison,
+    curves: impl Iterator<Item = &'a ComparedCurve>,
+    wanted: fn(&At) -> bool,
+) -> Block {
+    let sides = compared.sides.iter().flat_map(|side| [side.label.clone(), format!("≤ {}", side.label)]);
+    let ratios = compared.sides.iter().skip(1).map(|side| format!("{}/{}", side.label, compared.sides[0].label));
+    let heads = ["curve", "n"].map(str::to_owned).into_iter().chain(sides).chain(ratios).collect();
+    let mut rows = Vec::new();
+    for curve in curves {
+        let shared = |row: &Vec<Option<Point>>| row.iter().flatten().count() >= 2;
+        let most = curve.points.iter().map(|row| row.iter().flatten().count()).max().unwrap_or(0);
+        let last = curve.points.iter().rposition(|row| row.iter().flatten().count() == most);
+        for (at, points) in curve.points.iter().enumerate().filter(|(_, row)| shared(row)) {
+            if !wanted(&At { is_last: last == Some(at) }) {
+                continue;
             }
+            let what_if = curve.what_if.map_or_else(String::new, |cause| format!(", if {}", cause.words()));
+            let mut cells = vec![format!("{}{what_if}", curve.name), ComparedCurve::n(points).to_string()];
+            let number = |number: Option<f64>| number.map_or_else(|| "-".to_owned(), |number| format!("{number:.2e}"));
+            for point in points {
+                cells.push(number(point.map(|point| point.componentwise)));
+                cells.push(number(point.and_then(|point| point.bound)));
+            }
+            let first = points.first().copied().flatten();
+            cells.extend(points.iter().skip(1).map(|point| {
+                let ratio = point.zip(first).map(|(own, first)| own.componentwise / first.componentwise);
+                ratio.filter(|ratio| ratio.is_finite()).map_or_else(|| "-".to_owned(), short)
+            }));
+            let mark = ComparedCurve::differs(points).then_some('!');
+            rows.push(Row { mark, ..Row::plain(cells.into_iter().map(Cell::words).collect()) });
         }
-        numbers(heads, rows)
     }
+    numbers(heads, rows)
 }

@@ -7,7 +7,7 @@ use super::{page::Block, words};
 use crate::{
     plot::{Ends, Kept, Strip, Strips, Sum, Tree, Trees},
     probes::{ORDER_BLOCKS, ORDER_TREE},
-    report::record::{BitsKept, OperationReport, Report, SummaryRow},
+    report::{BitsKept, OperationReport, Report, SummaryRow},
 };
 
 /// The caption of a figure of strips.
@@ -94,7 +94,7 @@ fn sum(value: &Value, depth: usize) -> Option<Sum> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::record::{AtOnce, Unit};
+    use crate::report::{AtOnce, Unit};
     use serde_json::json;
 
     fn row(bits_kept: BitsKept) -> SummaryRow {

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{
     csv::Rows,
     first_screen,
-    form::{Show, one_or_array},
+    form::Show,
     glance,
     groups::{first_in_words, grouped, groups, more, title},
     page::{Block, Cell, Page, Row, Tone},
@@ -16,7 +16,7 @@ use crate::{
     in_order::InOrder,
     plain::counted,
     probes,
-    report::record::{FindingRecord, Kind, OperationReport, Report, Summary, SummaryRow},
+    report::{FindingRecord, Kind, OperationReport, Report, Summary, SummaryRow, reports_json},
 };
 
 /// Reports, one after the other.
@@ -58,7 +58,7 @@ impl Show for Reports<'_> {
     }
 
     fn json(&self) -> String {
-        one_or_array(self.reports)
+        reports_json(self.reports)
     }
 }
 

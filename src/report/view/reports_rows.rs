@@ -3,7 +3,7 @@
 use super::csv::{self, Rows};
 use crate::{
     findings::Outcome,
-    report::record::{FindingRecord, OperationReport, Report},
+    report::{FindingRecord, OperationReport, Report},
 };
 
 /// The columns of reports.

@@ -7,7 +7,7 @@ use super::{
     page::{Block, Cell, Column, Layout, Row, Table, Tone},
     words,
 };
-use crate::report::record::{EvidenceRecord, Kind, OperationReport, Report};
+use crate::report::{EvidenceRecord, Kind, OperationReport, Report};
 
 /// The maximum width for names of probes.
 const WIDEST_NAME: usize = 40;

@@ -3,14 +3,13 @@
 use super::{
     csv::Rows,
     form::Show,
-    json::to_json,
     page::{Block, Cell, Column, Layout, Page, Row, Table, Tone},
     words,
 };
 use crate::{
     nan_bits::NanBits,
     plain::counted,
-    report::record::{Health, ScreenReport, ScreenedOperation, Tally, WrongRecord, unit_noun},
+    report::{Health, ScreenReport, ScreenedOperation, Tally, WrongRecord, one_or_array, unit_noun},
 };
 
 /// Screens, one per device.
@@ -70,10 +69,7 @@ impl Show for Screens<'_> {
     }
 
     fn json(&self) -> String {
-        match self.0 {
-            [report] => to_json(report),
-            reports => to_json(&reports),
-        }
+        one_or_array(self.0)
     }
 }
 

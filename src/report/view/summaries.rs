@@ -7,7 +7,7 @@ use mxprobe_api::OperationId;
 use super::page::{Block, Cell, Column, Layout, Row, Table, Tone};
 use crate::{
     plain::{counted, shell_word},
-    report::record::{IdentificationOutcome, IdentificationReport, IdentifiedOperation, Time, VerificationReport},
+    report::{IdentificationOutcome, IdentificationReport, IdentifiedOperation, Time, VerificationReport},
 };
 
 /// Formats of an operation: `f16 → f32`, or `bf16·e4m3 → f32` if A and B differ.

@@ -6,7 +6,7 @@ use mxprobe_api::OperationId;
 
 use super::{
     csv::Rows,
-    form::{Show, one_or_array},
+    form::Show,
     page::{Block, Cell, Column, Layout, Page, Row, Table, Tone},
     throughput_rows, words,
 };
@@ -14,7 +14,9 @@ use crate::{
     findings::Outcome,
     plain::counted,
     plot::{Bar, Bars, Length},
-    report::record::{BenchReport, Data, Kind, Peak, SPREAD_LIMIT_PERCENT, Throughput, ThroughputRun, TimedBy, Units},
+    report::{
+        BenchReport, Data, Kind, Peak, SPREAD_LIMIT_PERCENT, Throughput, ThroughputRun, TimedBy, Units, one_or_array,
+    },
 };
 
 /// Measurements of throughput, one device after the other.

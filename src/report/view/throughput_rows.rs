@@ -1,7 +1,7 @@
 //! Throughput as rows for spreadsheets.
 
 use super::csv::{self, Rows};
-use crate::report::record::{BenchReport, Throughput, ThroughputRun, Units};
+use crate::report::{BenchReport, Throughput, ThroughputRun, Units};
 
 /// The columns for programs.
 const COLUMNS: &str = "schema tool_version start backend fingerprint device kind device_emulated driver driver_version data \

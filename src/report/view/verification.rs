@@ -3,13 +3,12 @@
 use super::{
     csv::Rows,
     form::Show,
-    json::to_json,
     page::{Block, Cell, Page, Row, Tone},
     words,
 };
 use crate::{
     nan_bits::NanBits,
-    report::record::{VerificationReport, VerifiedOperation},
+    report::{VerificationReport, VerifiedOperation, to_json},
 };
 
 /// The fields of the rows.

@@ -8,7 +8,7 @@ use super::page::{Block, Tone};
 use crate::{
     findings::Outcome,
     plain::{self, short},
-    report::record::{
+    report::{
         AtOnce, BitsKept, Conditions, DeviceRecord, DriverRecord, EvidenceRecord, FindingRecord, Host, Kind,
         OperationReport, Resumption, SummaryRow, Time, Tool,
     },

@@ -3,8 +3,8 @@
 use std::{path::Path, time::Duration};
 
 use crate::{
-    gemm::{Curve, Fit, Interval, chart},
-    report::{Block, Cell, Column, GrowthReport, Layout, Page, Row, Rows, Show, Table, Tone, to_json},
+    gemm::{Curve, Fit, Interval},
+    report::{Block, Cell, Column, GrowthReport, Layout, Page, Row, Rows, Show, Table, Tone, growth_chart, to_json},
 };
 
 /// The growth of errors on one or more devices.
@@ -34,7 +34,7 @@ impl Show for Grown<'_> {
         let mut blocks = Vec::new();
         for report in self.reports {
             let title = title(&report.device.name);
-            let paper = vec![Block::heading(1, &title), Block::Chart(chart(&report.growth, &title))];
+            let paper = vec![Block::heading(1, &title), Block::Chart(growth_chart(&report.growth, &title))];
             blocks.push(Block::Paper(paper));
             blocks.extend(longest(report));
             blocks.extend(bounds(report, evidence));

@@ -11,8 +11,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::gemm::{Accumulation, Experiment, Growth, Unit, Variant, chart, grow};
-use crate::report::{GROWTH_SCHEMA, GrowthReport, Host, Time, Tool, to_json};
+use crate::gemm::{Accumulation, Experiment, Growth, Unit, Variant, grow};
+use crate::report::{GROWTH_SCHEMA, GrowthReport, Host, Time, growth_chart, this_tool, to_json};
 use mxprobe_api::{Device, Error, OperationId};
 use mxprobe_models::Model;
 
@@ -66,7 +66,7 @@ pub(super) fn experiment(
     let blame = target.model()?.zip(blamed);
     let mut report = GrowthReport {
         schema: GROWTH_SCHEMA.into(),
-        tool: Tool::this(given()),
+        tool: this_tool(&given()),
         time: Time::starting(),
         host: Host::this(),
         device: target.listed.device.clone(),
@@ -109,7 +109,7 @@ pub(super) fn experiment(
     drop(progress);
     save(&mut report)?;
     if let Some(path) = &arguments.svg {
-        output::replace(path, &chart(&report.growth, &grown::title(&report.device.name)).svg())?;
+        output::replace(path, &growth_chart(&report.growth, &grown::title(&report.device.name)).svg())?;
     }
     let interrupted = report.time.interrupted;
     // Only the table, which is for people, names the file.
