@@ -35,6 +35,8 @@
 //! # Ok::<(), mxprobe_api::Error>(())
 //! ```
 //!
+//! What is asked, found and compared is in the crate `mxprobe-analysis`, whose modules this one hands on.
+//!
 //! [`Backends`] provides the command `mxprobe`, with the backends that this crate's features enable and any others that
 //! are registered. No other part of this crate depends on a vendor.
 

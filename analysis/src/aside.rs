@@ -1,7 +1,12 @@
-//! Work that is divided over threads, done while its next pieces are made.
+//! Work that is divided over threads.
 
 use std::{
-    sync::{Mutex, MutexGuard, PoisonError, mpsc},
+    iter,
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+        mpsc,
+    },
     thread,
 };
 
@@ -51,6 +56,25 @@ pub fn aside<T: Send, R: Send>(
     results
 }
 
+/// Divides the numbers below `count` among so many threads, of which this is one: each takes the next number when it has
+/// done with its last. Returns what each thread made of its own.
+pub fn divided<P: Send>(
+    count: usize,
+    threads: usize,
+    work: impl Fn(&mut dyn Iterator<Item = usize>) -> P + Sync,
+) -> Vec<P> {
+    let next = AtomicUsize::new(0);
+    let run = || work(&mut iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed)).take_while(|at| *at < count));
+    thread::scope(|scope| {
+        let other = || thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, run);
+        // If the system has no more threads, fewer do the work.
+        let others: Vec<_> = (1..threads.min(count)).map_while(|_| other().ok()).collect();
+        let mine = run();
+        let of_others = others.into_iter().map(|other| other.join().expect("the work does not panic"));
+        iter::once(mine).chain(of_others).collect()
+    })
+}
+
 /// What a mutex holds, whatever happened to a thread that held it.
 pub fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -59,6 +83,19 @@ pub fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_number_is_taken_once_and_every_thread_hands_in_what_it_made() {
+        for threads in [0, 1, 2, 5] {
+            let parts = divided(100, threads, |numbers| numbers.collect::<Vec<_>>());
+            assert_eq!(parts.len(), threads.max(1));
+            assert!(parts.iter().all(|part| part.is_sorted()));
+            let mut all = parts.concat();
+            all.sort_unstable();
+            assert_eq!(all, (0..100).collect::<Vec<_>>(), "{threads} threads");
+        }
+        assert_eq!(divided(0, 5, |numbers| numbers.count()), [0]);
+    }
 
     #[test]
     fn results_are_in_order_whatever_the_number_of_threads() {

@@ -3,14 +3,17 @@
 use std::{
     borrow::Cow,
     collections::{BTreeMap, BTreeSet, HashMap},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
 };
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
-use crate::report::{FleetDifference, Request, compared_answer};
+use crate::{
+    aside::locked,
+    report::{FleetDifference, Request, compared_answer},
+};
 
 /// The part of an operation of a report that is compared.
 #[derive(Deserialize)]
@@ -118,11 +121,10 @@ impl Known {
             }
         }
         let key = hash.finalize().into();
-        let lock = || self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = lock().get(&key) {
+        if let Some(known) = locked(&self.seen).get(&key) {
             return Arc::clone(known);
         }
         let answers = Arc::new(Answers::new(operations));
-        Arc::clone(lock().entry(key).or_insert(answers))
+        Arc::clone(locked(&self.seen).entry(key).or_insert(answers))
     }
 }

@@ -2,20 +2,19 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-    thread,
+    sync::Arc,
 };
 
 use super::{
     answers::{Answers, Known},
     read::{Read, Source, What, read},
 };
-use crate::report::{
-    Change, Counted, Drift, EarlierFleet, FLEET_SCHEMA, FleetClass, FleetKind, FleetReport, Health, Member,
-    SkippedFile, Unhealthy, now, this_tool,
+use crate::{
+    aside::divided,
+    report::{
+        Change, Counted, Drift, EarlierFleet, FLEET_SCHEMA, FleetClass, FleetKind, FleetReport, Health, Member,
+        SkippedFile, Unhealthy, now, this_tool,
+    },
 };
 
 /// The most machines of the largest class that are listed.
@@ -46,17 +45,11 @@ impl Merged {
     /// Reads files on this many threads. The result does not depend on the order of the files.
     #[must_use]
     pub fn read(sources: &[Source], threads: usize) -> Self {
-        let (known, next) = (Known::default(), AtomicUsize::new(0));
-        let parts: Vec<Self> = thread::scope(|scope| {
-            let work = || {
-                let mut part = Self::default();
-                while let Some(source) = sources.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    part.file(source, &known);
-                }
-                part
-            };
-            let threads: Vec<_> = (0..threads.max(1)).map(|_| scope.spawn(work)).collect();
-            threads.into_iter().map(|thread| thread.join().expect("reading does not panic")).collect()
+        let known = Known::default();
+        let parts = divided(sources.len(), threads, |places| {
+            let mut part = Self::default();
+            places.for_each(|place| part.file(&sources[place], &known));
+            part
         });
         let mut merged = Self::default();
         for part in parts {

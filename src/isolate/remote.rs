@@ -6,7 +6,7 @@ mod screening;
 use std::{
     collections::BTreeMap,
     process::Command,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -22,6 +22,7 @@ use super::{
     process::{Ended, Listener, Process},
     protocol::{Answer, Frame, PROTOCOL, Request, parts_of_batch, time_request},
 };
+use crate::aside::locked;
 
 /// After this many consecutive operations that ended the device's process or hung, the device is not asked again.
 pub const PATIENCE: usize = 3;
@@ -193,7 +194,7 @@ impl State {
 impl Link {
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
         // The state is valid at every step, so it remains usable if a thread panicked while it held the lock.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.state)
     }
 
     /// Sends a request about `name`, an operation or a scalar mode.
@@ -409,11 +410,11 @@ impl Library for RemoteLibrary {
 }
 
 fn note(place: &Mutex<Option<u64>>, value: Option<u64>) {
-    *place.lock().unwrap_or_else(PoisonError::into_inner) = value;
+    *locked(place) = value;
 }
 
 fn noted(place: &Mutex<Option<u64>>) -> Option<u64> {
-    *place.lock().unwrap_or_else(PoisonError::into_inner)
+    *locked(place)
 }
 
 /// Decodes the only part of an answer.

@@ -2,11 +2,6 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{
-        Mutex,
-        atomic::{AtomicUsize, Ordering},
-    },
-    thread,
     time::{Duration, Instant},
 };
 
@@ -14,6 +9,7 @@ use mxprobe_api::{Operation, OperationId};
 use mxprobe_models::Model;
 
 use crate::{
+    aside::divided,
     dots::{Dot, Draw},
     in_order::InOrder,
     proof::{
@@ -61,19 +57,10 @@ pub fn classes(models: &[Model], seed: u64) -> Vec<Class> {
     // The longest sums first, so that no single one holds up the end.
     let mut kinds: Vec<(OperationId, Vec<Candidate<'_>>)> = kinds.into_iter().collect();
     kinds.order_by_key(|(computes, _)| std::cmp::Reverse(computes.shape.k));
-    let next = AtomicUsize::new(0);
-    let found: Mutex<Vec<Class>> = Mutex::default();
-    thread::scope(|scope| {
-        for _ in 0..mxprobe_models::threads() {
-            scope.spawn(|| {
-                while let Some((computes, candidates)) = kinds.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let classes = classes_of(computes, candidates, seed);
-                    found.lock().expect("no thread panics with it").extend(classes);
-                }
-            });
-        }
-    });
-    let mut found = found.into_inner().expect("no thread panicked");
+    let classes_at = |at: usize| classes_of(&kinds[at].0, &kinds[at].1, seed);
+    let found =
+        divided(kinds.len(), mxprobe_models::threads(), |places| places.flat_map(classes_at).collect::<Vec<Class>>());
+    let mut found = found.concat();
     found.sort_by(|left, right| left.members.cmp(&right.members));
     found
 }

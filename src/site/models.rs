@@ -1,19 +1,13 @@
 //! Models as units of the site: each arithmetic of a model is probed once, on all cores.
 
-use std::{
-    collections::BTreeMap,
-    sync::{
-        Mutex,
-        atomic::{AtomicUsize, Ordering},
-    },
-    thread,
-};
+use std::{collections::BTreeMap, sync::Mutex};
 
 use mxprobe_api::OperationId;
 use mxprobe_models::Model;
 
 use super::subject::Subject;
 use crate::{
+    aside::{divided, locked},
     in_order::InOrder,
     isolate::Described,
     report::{OperationRecord, OperationReport, Plan, is_layout},
@@ -37,21 +31,16 @@ pub fn modelled(
     // The longest sums first, so that no single one holds up the end.
     let mut order: Vec<usize> = (0..work.len()).collect();
     order.order_by_key(|at| std::cmp::Reverse(work[*at].1.shape.k));
-    let next = AtomicUsize::new(0);
     let found: Mutex<BTreeMap<(usize, OperationId), OperationReport>> = Mutex::default();
-    thread::scope(|scope| {
-        for _ in 0..mxprobe_models::threads() {
-            scope.spawn(|| {
-                let devices: Vec<Asked> = models.iter().map(Asked::of_model).collect();
-                while let Some(at) = order.get(next.fetch_add(1, Ordering::Relaxed)).filter(|_| !stop()) {
-                    let (model, id) = work[*at];
-                    if let Some(report) = probe(devices[model].device.as_ref(), id, &[], None) {
-                        let mut found = found.lock().expect("no thread panics with it");
-                        found.insert((model, id.clone()), report);
-                        tell(found.len(), work.len());
-                    }
-                }
-            });
+    divided(order.len(), mxprobe_models::threads(), |places| {
+        let devices: Vec<Asked> = models.iter().map(Asked::of_model).collect();
+        for place in places.take_while(|_| !stop()) {
+            let (model, id) = work[order[place]];
+            if let Some(report) = probe(devices[model].device.as_ref(), id, &[], None) {
+                let mut found = locked(&found);
+                found.insert((model, id.clone()), report);
+                tell(found.len(), work.len());
+            }
         }
     });
     let found = found.into_inner().expect("no thread panicked");

@@ -1,18 +1,18 @@
 //! `site`: web pages about all units, from models and saved reports.
 
-use std::{
-    fs,
-    sync::{Mutex, PoisonError},
-};
+use std::{fs, sync::Mutex};
 
-use crate::site::{Subject, classes, files, modelled, saved};
 use mxprobe_models::{Model, load, shipped};
 
-use crate::cli::{
-    arguments::{Screen, Site},
-    commands::papers::computed,
-    failure::{Failure, INTERRUPTED, Outcome},
-    io::{input, interrupt::Interrupt, output, progress::Progress},
+use crate::{
+    aside::locked,
+    cli::{
+        arguments::{Screen, Site},
+        commands::papers::computed,
+        failure::{Failure, INTERRUPTED, Outcome},
+        io::{input, interrupt::Interrupt, output, progress::Progress},
+    },
+    site::{Subject, classes, files, modelled, saved},
 };
 
 /// The seed of the proofs' search for a difference.
@@ -31,7 +31,7 @@ pub(crate) fn site(arguments: &Site, screen: Screen) -> Outcome {
     let total = models.iter().map(|model| model.operations.len()).sum();
     let progress = Mutex::new(Progress::new(screen, total));
     let tell = |done: usize, _: usize| {
-        progress.lock().unwrap_or_else(PoisonError::into_inner).advance(done, "operations of models");
+        locked(&progress).advance(done, "operations of models");
     };
     let interrupt = Interrupt::listen();
     let modelled = modelled(&models, &|| interrupt.is_set(), &tell);

@@ -3,13 +3,14 @@
 
 use std::{
     io::IsTerminal,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 use crate::{
+    aside::locked,
     cli::{
         arguments::Screen,
         io::{output, shown},
@@ -152,12 +153,12 @@ impl Progress {
         if !fits {
             return;
         }
-        text.trim_end().clone_into(&mut self.above.lock().unwrap_or_else(PoisonError::into_inner));
+        text.trim_end().clone_into(&mut locked(&self.above));
         if self.drawn.is_none() {
             let above = self.above.clone();
             let write = move |_: &ProgressState, out: &mut dyn std::fmt::Write| {
                 // Writing to a string does not fail.
-                let _ = out.write_str(&above.lock().unwrap_or_else(PoisonError::into_inner));
+                let _ = out.write_str(&locked(&above));
             };
             bar.set_style(style(&format!("{{above}}\n{BAR}")).with_key("above", write));
         }

@@ -1,15 +1,9 @@
 //! Probes devices for a command that needs their reports but prints none of them.
 
-use std::{
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicUsize, Ordering},
-    },
-    thread,
-    time::Instant,
-};
+use std::{sync::Mutex, time::Instant};
 
 use crate::{
+    aside::{divided, locked},
     report::{OperationReport, Outcome as Ending, Report},
     session::probe,
 };
@@ -47,25 +41,17 @@ pub(crate) fn reports(selectors: &[String], screen: Screen, interrupt: Interrupt
     let done: Vec<Mutex<Option<Report>>> = asked.iter().map(|_| Mutex::new(None)).collect();
     let probe_job = |at: usize| -> Result<(), Failure> {
         let report = probe_one(&asked[at].1, screen, &limits, &progress)?;
-        *done[at].lock().unwrap_or_else(PoisonError::into_inner) = Some(report);
+        *locked(&done[at]) = Some(report);
         Ok(())
     };
-    let next = AtomicUsize::new(0);
-    let threads = mxprobe_models::threads().min(models.len());
-    thread::scope(|scope| {
-        let work = || -> Result<(), Failure> {
-            while let Some(at) = models.get(next.fetch_add(1, Ordering::Relaxed)) {
-                probe_job(*at)?;
-            }
-            Ok(())
-        };
-        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        workers.into_iter().try_for_each(|worker| worker.join().expect("a model computes without a panic"))
-    })?;
+    let of_models = divided(models.len(), mxprobe_models::threads(), |places| {
+        places.map(|place| models[place]).try_for_each(probe_job)
+    });
+    of_models.into_iter().collect::<Result<(), Failure>>()?;
     others.into_iter().try_for_each(probe_job)?;
     let mut found: Vec<Vec<Report>> = selectors.iter().map(|_| Vec::new()).collect();
-    for ((at, _), report) in asked.iter().zip(done) {
-        found[*at].extend(report.into_inner().unwrap_or_else(PoisonError::into_inner));
+    for ((at, _), report) in asked.iter().zip(&done) {
+        found[*at].extend(locked(report).take());
     }
     Ok(found)
 }
@@ -99,7 +85,7 @@ impl Listener<Option<OperationReport>> for Grows<'_> {
     type Error = Failure;
 
     fn answered(&mut self, operation: Option<OperationReport>) -> Result<(), Failure> {
-        let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut progress = locked(self.progress);
         progress.1 += 1;
         let done = progress.1;
         progress.0.advance(done, &self.job.report.device.selector);
