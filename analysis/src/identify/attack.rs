@@ -7,11 +7,10 @@ use mxprobe_models::{Basis, Origin, Output};
 
 use super::{
     candidates::{
-        directed::{
-            alone, cancelling, carrying, far_apart, groups, halves, near_limits, scaled, specials, thinned, whole_range,
-        },
+        directed::{alone, cancelling, far_apart, groups, near_limits, scaled, specials, thinned, whole_range},
         hypothesis::Hypothesis,
         scored::{self, Scored},
+        ties::{carrying, halves},
     },
     document,
     dots::experiments,

@@ -5,7 +5,8 @@ use mxprobe_api::{Decoded, Format, Rounding, ScalarFunction};
 use foldhash::{HashSet, HashSetExt};
 
 use super::{
-    exact::{self, Mode, Other, Shared, Steps},
+    exact::{self, Shared, Steps},
+    once::{Mode, Other},
     subject::Subject,
 };
 use crate::findings::Evidence;

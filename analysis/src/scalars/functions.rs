@@ -4,9 +4,10 @@ use mxprobe_api::{DotOrder, Error, Format, Rounding, ScalarFunction, Subnormals}
 
 use super::{
     Ask, Probe, cases,
-    exact::{self, Mode, ROUNDINGS, Shared, Steps},
+    exact::{self, Shared, Steps},
     extended,
     found::{Calls, Found},
+    once::{Mode, ROUNDINGS},
     subject::Subject,
 };
 use crate::{

@@ -14,6 +14,7 @@ mod functions;
 mod known;
 mod mode;
 mod nan;
+mod once;
 mod order;
 mod subject;
 mod subnormals;
@@ -154,7 +155,7 @@ pub fn x87(function: ScalarFunction, format: Format, operands: &[u64]) -> Option
 /// The result that IEEE 754 specifies for a function, rounded to nearest even with subnormals kept; `None` if it leaves
 /// the result open.
 pub fn ieee(function: ScalarFunction, format: Format, operands: &[u64]) -> Option<u64> {
-    let mode = exact::Mode { rounding: Rounding::NearestEven, daz: false, results: Subnormals::Keep };
+    let mode = once::Mode { rounding: Rounding::NearestEven, daz: false, results: Subnormals::Keep };
     exact::result(function, format, operands, mode, exact::Steps::AsNamed).ok()
 }
 

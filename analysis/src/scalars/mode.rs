@@ -2,7 +2,7 @@
 
 use mxprobe_api::{Rounding, Subnormals};
 
-use super::{Ask, Probe, exact::Mode, found::Found, subject::Subject};
+use super::{Ask, Probe, found::Found, once::Mode, subject::Subject};
 use crate::findings::{AppliesTo, Finding, Shown, source};
 
 pub(crate) const PROBE: Probe = Probe {

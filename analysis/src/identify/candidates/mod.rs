@@ -9,5 +9,6 @@ pub(in crate::identify) mod moves;
 pub(in crate::identify) mod nan;
 pub(in crate::identify) mod proposals;
 pub(in crate::identify) mod scored;
+pub(in crate::identify) mod ties;
 pub(in crate::identify) mod united;
 pub(in crate::identify) mod unrounded;

@@ -6,7 +6,7 @@ use mxprobe_api::{Format, Rounding, Subnormals};
 use mxprobe_models::{Adder, Below, Class, Exponent, Flush, GridRule, NanCause, NanRules, Output, Parameter, Setting};
 
 use super::hypothesis::{Hypothesis, in_format};
-use crate::identify::tree::expression::Order;
+use crate::identify::tree::rebuilt::Order;
 
 /// One change of a hypothesis.
 #[derive(Clone, Debug)]

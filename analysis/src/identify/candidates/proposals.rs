@@ -16,7 +16,7 @@ use super::{
 };
 use crate::identify::{
     dots::{experiments::Experiments, operands::conversions},
-    tree::{expression::Order, skeleton::Role},
+    tree::{rebuilt::Order, skeleton::Role},
 };
 
 /// The most fraction bits of a grid: terms of all but the widest formats are closer together.

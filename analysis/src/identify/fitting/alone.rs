@@ -4,7 +4,10 @@
 use mxprobe_api::{Decoded, Format, Rounding};
 use mxprobe_models::{Adder, Choices};
 
-use super::climb::{Domain, TRIED_RIGHT, TRIED_WRONG, climb};
+use super::{
+    climb::{Domain, climb},
+    trial::{TRIED_RIGHT, TRIED_WRONG},
+};
 use crate::{
     identify::{
         candidates::{

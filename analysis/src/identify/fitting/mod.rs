@@ -11,4 +11,5 @@ pub(in crate::identify) mod payloads;
 pub(in crate::identify) mod refine;
 pub(in crate::identify) mod rejoined;
 pub(in crate::identify) mod search;
+mod trial;
 pub(in crate::identify) mod wrapped;

@@ -13,7 +13,7 @@ use crate::identify::{
         scored::{Scored, differing_of, explained, explained_of, spread, unexplained_of},
     },
     dots::experiments::{Experiments, Limit},
-    tree::expression::Order,
+    tree::rebuilt::Order,
 };
 use crate::in_order::InOrder;
 

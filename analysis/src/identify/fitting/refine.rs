@@ -5,9 +5,10 @@ use mxprobe_models::{Flush, Output, ZeroSign};
 
 use super::{
     alone::{c_by_another_adder, rounded_alone},
-    climb::{Domain, TRIED_RIGHT, TRIED_WRONG, climb, climb_together, on_plain_grids},
+    climb::{Domain, climb, climb_together, on_plain_grids},
     gathered::gathered,
     search::{FIRST, SECOND, TELLING, fraction_bits, sweep_class},
+    trial::{TRIED_RIGHT, TRIED_WRONG},
     wrapped::wrapped,
 };
 use crate::identify::{

@@ -7,7 +7,7 @@ use super::{rival::Rival, thresholds::depths};
 use crate::{
     dots::{Dot, Random},
     identify::{
-        candidates::{directed::carrying_at, hypothesis::Hypothesis},
+        candidates::{hypothesis::Hypothesis, ties::carrying_at},
         dots::operands::Operands,
         tree::{expression::Node, skeleton::Role},
     },

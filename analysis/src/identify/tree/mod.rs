@@ -9,8 +9,10 @@ pub(in crate::identify) mod guessed;
 pub(in crate::identify) mod live;
 #[cfg(test)]
 mod made_up;
+pub(in crate::identify) mod rebuilt;
 pub(in crate::identify) mod shapes;
 pub(in crate::identify) mod skeleton;
 pub(in crate::identify) mod steps;
 pub(in crate::identify) mod symmetric;
+mod touched;
 pub(in crate::identify) mod written;

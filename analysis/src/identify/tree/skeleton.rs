@@ -11,7 +11,8 @@ use mxprobe_api::OperationId;
 use mxprobe_models::Plan;
 
 use super::{
-    expression::{Expression, Node, Order},
+    expression::{Expression, Node},
+    rebuilt::Order,
     written::nested,
 };
 use crate::probes::{Joint, Leaf, Tree};
