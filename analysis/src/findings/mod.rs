@@ -1,7 +1,7 @@
 //! Findings: the answers to questions about an operation, with the bits that prove them; and [`Probe`], the description
 //! of a question.
 //!
-//! Questions make findings, and [reports](crate::report) store them as text. This module depends on neither.
+//! Questions make findings, and [records](crate::record) store them as text. This module depends on neither.
 
 mod make;
 mod probe;

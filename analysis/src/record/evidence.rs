@@ -117,7 +117,7 @@ struct Saved {
     records: OnceLock<Vec<EvidenceRecord>>,
 }
 
-/// The places of one dot in a text. A list is the text between its brackets, as [`to_json`](crate::report::to_json)
+/// The places of one dot in a text. A list is the text between its brackets, as [`to_json`](super::to_json)
 /// formats it; it is empty if the key is absent.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Places {

@@ -88,7 +88,9 @@ pub(super) fn unit(id: &OperationId) -> Unit {
 /// `wave32`, `workgroup`, `4b`, `1k`.
 ///
 /// ```
-/// assert!(mxprobe::report::is_layout("wave64") && !mxprobe::report::is_layout("satfinite"));
+/// use mxprobe_analysis::summary::is_layout;
+///
+/// assert!(is_layout("wave64") && !is_layout("satfinite"));
 /// ```
 #[must_use]
 pub fn is_layout(word: &str) -> bool {
