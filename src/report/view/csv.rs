@@ -100,4 +100,11 @@ mod tests {
         let first = ",\"a,b\",\"say \"\"x\"\"\",'=1+1,-131,'-2^3,'+cmd|'x'!A0,'@SUM(A1),\"two\nlines\",\\u{9}=1\r\n";
         assert_eq!(out, first);
     }
+
+    #[test]
+    fn what_separates_cells_in_any_spreadsheet_is_quoted() {
+        let mut out = String::new();
+        row(&mut out, ["a;b", "a b", "a_b"]);
+        assert_eq!(out, "\"a;b\",\"a b\",a_b\r\n");
+    }
 }
