@@ -121,7 +121,7 @@ impl Merged {
 
     /// The report: machines by kinds of devices, classes and verdicts. `arguments` are those of the program.
     #[must_use]
-    pub fn report(self, arguments: Vec<String>) -> FleetReport {
+    pub fn report(self, arguments: &[String]) -> FleetReport {
         let mut kinds: BTreeMap<(&str, &str), Vec<(&str, &Device)>> = BTreeMap::new();
         for ((node, _), device) in &self.devices {
             kinds.entry((&device.backend, &device.fingerprint)).or_default().push((node, device));
@@ -144,7 +144,7 @@ impl Merged {
         });
         FleetReport {
             schema: FLEET_SCHEMA.into(),
-            tool: this_tool(&arguments),
+            tool: this_tool(arguments),
             time: now(),
             reports: self.reports,
             screens: self.screens,

@@ -12,7 +12,6 @@ pub use crate::findings::Outcome;
 pub use mxprobe_analysis::compare::{compare, compare_growth, compare_throughput, compared_answer};
 pub use mxprobe_analysis::record::*;
 pub use mxprobe_analysis::summary::is_layout;
-use mxprobe_analysis::{record, summary};
 pub use program::{build_version, this_tool};
 pub use schemas::{
     algorithms_schema, bench_comparison_schema, bench_schema, classes_schema, comparison_schema, distinction_schema,

@@ -36,10 +36,10 @@ pub fn listed(device: &Described) -> ListedDevice {
 
 /// Starts the report of a run, without operations. `arguments` are the program's, for the report.
 #[must_use]
-pub fn begin(listed: &ListedDevice, plan: Plan, arguments: Vec<String>) -> Report {
+pub fn begin(listed: &ListedDevice, plan: Plan, arguments: &[String]) -> Report {
     Report {
         schema: SCHEMA.into(),
-        tool: this_tool(&arguments),
+        tool: this_tool(arguments),
         time: Time::starting(),
         host: Host::this(),
         notes: Vec::new(),
@@ -157,7 +157,7 @@ pub fn run(mut session: Session<'_>, probes: &[String], expected: Option<Expecte
         points: None,
     };
     let start = Instant::now();
-    let mut report = begin(&listed, plan, session.arguments.clone());
+    let mut report = begin(&listed, plan, &session.arguments);
     let wanted = probes.to_vec();
     let ask =
         move |device: &dyn Device, id: &OperationId, _: &dyn Fn(&str)| probe(device, id, &wanted, expected.as_ref());

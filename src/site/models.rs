@@ -72,7 +72,7 @@ fn subject<'a>(
 ) -> Subject {
     let device = Asked::of_model(model).device;
     let plan = Plan { operations: Vec::new(), patterns: Vec::new(), probes: Vec::new(), points: None };
-    let mut report = begin(&listed(&Described::of(device.as_ref())), plan, Vec::new());
+    let mut report = begin(&listed(&Described::of(device.as_ref())), plan, &[]);
     let alike: BTreeMap<&OperationId, &OperationReport> = kinds
         .values()
         .filter_map(|ids| Some((ids, found(&ids[0])?)))

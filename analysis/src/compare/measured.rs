@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use mxprobe_api::OperationId;
 
-use super::reports::label;
+use super::reports::{label, side};
 use crate::{
     findings::Outcome,
     gemm::{Curve, Point},
@@ -14,22 +14,6 @@ use crate::{
         Units,
     },
 };
-
-fn side(at: usize, source: &str, device: &DeviceRecord, time: &Time) -> Side {
-    Side {
-        title: String::new(),
-        label: label(at),
-        source: source.to_owned(),
-        backend: device.backend.clone(),
-        fingerprint: device.fingerprint.clone(),
-        selector: device.selector.clone(),
-        name: device.name.clone(),
-        kind: device.kind,
-        emulated: device.emulated,
-        driver: device.driver.clone(),
-        start: time.start.clone(),
-    }
-}
 
 /// Compares throughput measurements, each given with its source: operations with the same id, on the same units.
 #[must_use]

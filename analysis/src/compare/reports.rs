@@ -17,8 +17,8 @@ use crate::{
     findings::{Comparable, Outcome},
     in_order::InOrder,
     record::{
-        Alone, Answer, COMPARISON_SCHEMA, Compared, Comparison, DotCompared, DotText, EvidenceList, EvidenceRecord,
-        FindingRecord, Match, MatchedBy, OperationReport, Report, Side, State,
+        Alone, Answer, COMPARISON_SCHEMA, Compared, Comparison, DeviceRecord, DotCompared, DotText, EvidenceList,
+        EvidenceRecord, FindingRecord, Match, MatchedBy, OperationReport, Report, Side, State, Time,
     },
 };
 
@@ -29,7 +29,7 @@ use crate::{
 #[must_use]
 pub fn compare(reports: &[(String, Report)]) -> Comparison {
     let mut sides: Vec<Side> =
-        reports.iter().enumerate().map(|(at, (source, report))| side(at, source, report)).collect();
+        reports.iter().enumerate().map(|(at, (source, report))| side_of_report(at, source, report)).collect();
     matrix::entitle(&mut sides);
     let reports: Vec<&Report> = reports.iter().map(|(_, report)| report).collect();
     let matched = matching::operations(&reports);
@@ -67,12 +67,17 @@ fn is_beside_the_unit(found: &Match) -> bool {
     found.operations.iter().flatten().all(|id| id.shape.m == 1 && id.shape.n == 1)
 }
 
-fn side(at: usize, source: &str, report: &Report) -> Side {
-    let device = &report.device;
+fn side_of_report(at: usize, source: &str, report: &Report) -> Side {
+    // The user's name for the card.
+    let title = report.device.properties.get("card").cloned().unwrap_or_default();
+    Side { title, ..side(at, source, &report.device, &report.time) }
+}
+
+/// Describes a device and the time of its results, without a title.
+pub(super) fn side(at: usize, source: &str, device: &DeviceRecord, time: &Time) -> Side {
     Side {
         label: label(at),
-        // The user's name for the card.
-        title: device.properties.get("card").cloned().unwrap_or_default(),
+        title: String::new(),
         source: source.to_owned(),
         backend: device.backend.clone(),
         fingerprint: device.fingerprint.clone(),
@@ -81,7 +86,7 @@ fn side(at: usize, source: &str, report: &Report) -> Side {
         kind: device.kind,
         emulated: device.emulated,
         driver: device.driver.clone(),
-        start: report.time.start.clone(),
+        start: time.start.clone(),
     }
 }
 

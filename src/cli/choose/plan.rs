@@ -174,7 +174,7 @@ fn begin(target: &Target, plan: &Plan, operations: &[OperationRecord], arguments
         probes: arguments.probe.clone(),
         points: arguments.points,
     };
-    let mut report = session::begin(&target.listed, planned, given());
+    let mut report = session::begin(&target.listed, planned, &given());
     report.device.selector.clone_from(&target.selector);
     report.notes = plan.stand_in.iter().filter(|_| target.is_model()).cloned().collect();
     report.refusals.extend(of_backend.flat_map(|found| &found.refusals).cloned());

@@ -36,7 +36,7 @@ pub(crate) fn fleet(arguments: &Fleet, screen: Screen) -> Outcome {
     let before = before.transpose()?;
     let found = sources(&arguments.files)
         .map_err(|(path, error)| Failure::usage(format!("`{}` cannot be read: {error}", path.display())))?;
-    let mut report = Merged::read(&found, threads()).report(given());
+    let mut report = Merged::read(&found, threads()).report(&given());
     if report.members.is_empty() {
         let failure = Failure::usage("there is neither a report nor a screen");
         let failure = report

@@ -7,10 +7,7 @@ use mxprobe_api::OperationId;
 use super::words;
 use crate::{
     plain::counted,
-    report::{
-        record::{Answer, Compared, Comparison, DotCompared, Kind, Match, MatchedBy, Side, State},
-        summary::is_layout,
-    },
+    report::{Answer, Compared, Comparison, DotCompared, Kind, Match, MatchedBy, Side, State, is_layout},
 };
 
 /// The maximum number of dots with different bits that are shown for each match; the JSON has all.

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use mxprobe_analysis::summary::{scalars, unanimous};
 use serde_json::Value;
 
 use super::{
@@ -14,10 +15,7 @@ use super::{
 use crate::{
     findings::Outcome,
     plain::{counted, one_line},
-    report::{
-        record::{Kind, OperationReport, Report, Summary, SummaryRow, Unit},
-        summary::{scalars, unanimous},
-    },
+    report::{Kind, OperationReport, Report, Summary, SummaryRow, Unit},
 };
 
 /// The width of the screen in columns.

@@ -1,7 +1,7 @@
 //! Programs over any logic: over values they are computed, over circuits they become formulas.
 
 use mxprobe_api::{Format, OperationId, Overflow, Rounding, Specials, Subnormals};
-use mxprobe_models::{Adder, Below, Class, Model, NanRules, Output, Plan, Provenance, Scale, Unit, ZeroSign};
+use mxprobe_models::{Adder, Class, Model, NanRules, Output, Plan, Provenance, Unit};
 
 use super::{
     compute::is_of_a,
@@ -45,23 +45,8 @@ impl Adders {
     }
 
     fn exact(&self) -> Adder {
-        Adder {
-            name: "outside".to_owned(),
-            grid: Vec::new(),
-            below: Below::Truncate,
-            value_cut_bits: 0,
-            ignored_values: None,
-            carry_bits: None,
-            normalised_fraction_bits: None,
-            normalised_exponent_floor: None,
-            normalised_below: Below::Truncate,
-            scale: Scale::Products,
-            product_overflow: false,
-            output: Output::Wide,
-            zero: ZeroSign::Ieee,
-            nan: NanRules { operand: Some(0), value: Some(0), ..NanRules::default() },
-            provenance: self.like.clone(),
-        }
+        let nan = NanRules { operand: Some(0), value: Some(0), ..NanRules::default() };
+        Adder { provenance: self.like.clone(), ..Adder::exact("outside", Output::Wide, nan) }
     }
 
     /// An adder that rounds to nearest into a format.

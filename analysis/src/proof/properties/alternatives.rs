@@ -1,7 +1,7 @@
 //! The alternative answers to each question, as models.
 
 use mxprobe_api::{Error, Format, OperationId, Overflow, Rounding, Subnormals};
-use mxprobe_models::{Adder, Below, Choices, Class, Exponent, GridRule, Model, NanRules, Output, Plan, Scale, Term};
+use mxprobe_models::{Adder, Choices, Class, Exponent, GridRule, Model, NanRules, Output, Plan, Term};
 
 use super::{
     question::{Asked, Property},
@@ -71,16 +71,10 @@ fn rounding_adder(like: &Adder, name: &str, format: Format, rounding: Rounding) 
 /// The adder without a grid: nothing is lost before its result is rounded.
 fn exact(adder: &Adder) -> Adder {
     Adder {
-        grid: Vec::new(),
-        below: Below::Truncate,
-        value_cut_bits: 0,
-        ignored_values: None,
-        carry_bits: None,
-        normalised_fraction_bits: None,
-        normalised_exponent_floor: None,
-        normalised_below: Below::Truncate,
-        scale: Scale::Products,
-        ..adder.clone()
+        product_overflow: adder.product_overflow,
+        zero: adder.zero,
+        provenance: adder.provenance.clone(),
+        ..Adder::exact(&adder.name, adder.output, adder.nan.clone())
     }
 }
 
