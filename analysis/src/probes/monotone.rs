@@ -128,9 +128,16 @@ impl<'a> Around<'a> {
         let smaller = Number::power(exponent).plus(last_place.negated());
         let below = if side == 1 { smaller } else { Some(Number::power(exponent).negated()) };
         let above = if side == 1 { Some(Number::power(exponent)) } else { smaller.map(Number::negated) };
-        let dot = |lead_term: Option<Number>| {
-            let mut terms = vec![(self.lead, lead_term?)];
-            terms.extend(self.products.iter().zip(small).map(|(k, value)| (Leaf::Product(*k), *value)));
+        let (below, above) = (below?, above?);
+        let small = self.products.iter().zip(small).map(|(k, value)| (Leaf::Product(*k), *value));
+        if self.lead == Leaf::C {
+            // Products do not depend on c.
+            let dot = self.subject.dot(&small.collect::<Vec<_>>())?;
+            let (below, above) = (self.subject.c_bits(below)?, self.subject.c_bits(above)?);
+            return Some([Dot { c: below, ..dot.clone() }, Dot { c: above, ..dot }]);
+        }
+        let dot = |lead: Number| {
+            let terms: Vec<(Leaf, Number)> = std::iter::once((self.lead, lead)).chain(small.clone()).collect();
             self.subject.dot(&terms)
         };
         Some([dot(below)?, dot(above)?])

@@ -43,6 +43,10 @@ const SAFE_GAP_BITS: i32 = 38;
 /// The widest gap that is tried if that was not enough.
 const WIDEST_GAP_BITS: i32 = 160;
 
+/// The most elements of A in dots that exist at the same time: more of them would be slow to make, from memory that the
+/// system has to clear.
+const ELEMENTS_AT_ONCE: usize = 1 << 18;
+
 /// From this many leaves on, survivors are counted, with one dot for each pair of leaves, instead of identified.
 const MANY_LEAVES: usize = 72;
 
@@ -284,47 +288,56 @@ fn fill(
             evidence.push(kept_or_lost(subject, about, (dot, *d), bare, all));
         }
     }
-    let mut dots = Vec::new();
-    let mut keys = Vec::new();
-    for place in (0..pairs.len()).filter(|place| !is_known[*place]) {
-        for chunk in others(pairs[place]).collect::<Vec<_>>().chunks(scale.at_once) {
-            let small: Vec<(Leaf, i32)> = chunk.iter().zip(0..).map(|(x, shift)| (leaves[*x], shift)).collect();
-            let Some(dot) = at(pairs[place], &small) else { return Ok(Triples::Unbuildable) };
-            dots.push(dot);
-            keys.push((place, chunk.to_vec()));
-        }
-    }
-    let answers = subject.ask(&dots)?;
+    let unknown = (0..pairs.len()).filter(|place| !is_known[*place]);
+    let keys: Vec<(usize, Vec<usize>)> = unknown
+        .flat_map(|place| {
+            let others: Vec<usize> = others(pairs[place]).collect();
+            others.chunks(scale.at_once).map(|chunk| (place, chunk.to_vec())).collect::<Vec<_>>()
+        })
+        .collect();
+    let at_once = (ELEMENTS_AT_ONCE / subject.k()).max(1);
     let mut single = Vec::new();
-    for ((dot, (place, chunk)), d) in dots.iter().zip(&keys).zip(&answers) {
-        let (pair, bare) = (pairs[*place], bare[*place]);
-        let sum = subject.d_value(*d).zip(bare).and_then(|(value, bare)| value - bare);
-        match sum.and_then(|sum| subset(sum, scale, chunk.len())) {
-            Some(Survivors { places, remnant }) if chunk.len() == 1 || !remnant => {
-                for (place, x) in chunk.iter().enumerate() {
-                    losses.set(pair.0, pair.1, *x, places >> place & 1 == 0);
+    for keys in keys.chunks(at_once) {
+        let dot = |(place, chunk): &(usize, Vec<usize>)| {
+            let small: Vec<(Leaf, i32)> = chunk.iter().zip(0..).map(|(x, shift)| (leaves[*x], shift)).collect();
+            at(pairs[*place], &small)
+        };
+        let Some(dots) = keys.iter().map(dot).collect::<Option<Vec<Dot>>>() else { return Ok(Triples::Unbuildable) };
+        let answers = subject.ask(&dots)?;
+        for ((dot, (place, chunk)), d) in dots.iter().zip(keys).zip(&answers) {
+            let (pair, bare) = (pairs[*place], bare[*place]);
+            let sum = subject.d_value(*d).zip(bare).and_then(|(value, bare)| value - bare);
+            match sum.and_then(|sum| subset(sum, scale, chunk.len())) {
+                Some(Survivors { places, remnant }) if chunk.len() == 1 || !remnant => {
+                    for (place, x) in chunk.iter().enumerate() {
+                        losses.set(pair.0, pair.1, *x, places >> place & 1 == 0);
+                    }
                 }
+                // A remnant of M (a sticky bit) may affect the other values, so ask about each separately.
+                _ if chunk.len() > 1 => single.extend(chunk.iter().map(|x| (pair, *x, bare))),
+                _ => return Ok(Triples::odd(subject, dot, *d)),
             }
-            // A remnant of M (a sticky bit) may affect the other values, so ask about each separately.
-            _ if chunk.len() > 1 => single.extend(chunk.iter().map(|x| (pair, *x, bare))),
-            _ => return Ok(Triples::odd(subject, dot, *d)),
-        }
-        if is_shown(evidence, pair) {
-            let names: Vec<String> = chunk.iter().map(|x| show(leaves[*x])).collect();
-            let about = about(pair, &format!("small values at {}", names.join(" ")));
-            let all = Number::new((1 << chunk.len()) - 1, scale.small);
-            evidence.push(kept_or_lost(subject, about, (dot, *d), bare, all));
+            if is_shown(evidence, pair) {
+                let names: Vec<String> = chunk.iter().map(|x| show(leaves[*x])).collect();
+                let about = about(pair, &format!("small values at {}", names.join(" ")));
+                let all = Number::new((1 << chunk.len()) - 1, scale.small);
+                evidence.push(kept_or_lost(subject, about, (dot, *d), bare, all));
+            }
         }
     }
-    let alone = |(pair, x, _): &((usize, usize), usize, Option<Number>)| at(*pair, &[(leaves[*x], 0)]);
-    let Some(dots) = single.iter().map(alone).collect::<Option<Vec<Dot>>>() else { return Ok(Triples::Unbuildable) };
-    let answers = subject.ask(&dots)?;
-    for ((dot, ((i, j), x, bare)), d) in dots.iter().zip(&single).zip(&answers) {
-        let sum = subject.d_value(*d).zip(*bare).and_then(|(value, bare)| value - bare);
-        let Some(survivors) = sum.and_then(|sum| subset(sum, scale, 1)) else {
-            return Ok(Triples::odd(subject, dot, *d));
+    for single in single.chunks(at_once) {
+        let alone = |(pair, x, _): &((usize, usize), usize, Option<Number>)| at(*pair, &[(leaves[*x], 0)]);
+        let Some(dots) = single.iter().map(alone).collect::<Option<Vec<Dot>>>() else {
+            return Ok(Triples::Unbuildable);
         };
-        losses.set(*i, *j, *x, survivors.places == 0);
+        let answers = subject.ask(&dots)?;
+        for ((dot, ((i, j), x, bare)), d) in dots.iter().zip(single).zip(&answers) {
+            let sum = subject.d_value(*d).zip(*bare).and_then(|(value, bare)| value - bare);
+            let Some(survivors) = sum.and_then(|sum| subset(sum, scale, 1)) else {
+                return Ok(Triples::odd(subject, dot, *d));
+            };
+            losses.set(*i, *j, *x, survivors.places == 0);
+        }
     }
     Ok(Triples::All)
 }
@@ -357,8 +370,7 @@ fn by_counts(subject: &Subject<'_>, facts: &mut Facts, leaves: &[Leaf], scale: S
         return blocks::under_c(subject, facts);
     };
     let pairs: Vec<(usize, usize)> = (0..n).flat_map(|i| (i + 1..n).map(move |j| (i, j))).collect();
-    // Limits the dots in flight to some tens of megabytes.
-    for chunk in pairs.chunks(((1 << 21) / n).max(1)) {
+    for chunk in pairs.chunks((ELEMENTS_AT_ONCE / n).max(1)) {
         let mut dots = Vec::with_capacity(chunk.len());
         for (i, j) in chunk {
             let mut dot = template.clone();

@@ -1,7 +1,9 @@
 //! Question 10: does the same dot give the same bits repeatedly, at every position, and whatever the other rows and
 //! columns hold?
 
-use mxprobe_api::{Error, Format, Random, TileBatch, execute};
+use std::iter::repeat_n;
+
+use mxprobe_api::{Elements, Error, Format, Random, TileBatch, execute};
 
 use super::{Ask, Probe, Subject, facts::Facts};
 use crate::findings::{AppliesTo, Finding, Shown, source};
@@ -99,15 +101,10 @@ pub(super) fn steadiness(subject: &Subject<'_>, found: &mut Vec<Finding>) -> Res
     // count.
     let tiles = 64usize.div_ceil(m * n).max(2);
     let mut same = TileBatch::zeros(subject.operation(), tiles);
-    for tile in 0..tiles {
-        for row in 0..m {
-            (0..k).for_each(|index| same.a.set((tile * m + row) * k + index, a[index]));
-        }
-        for column in 0..n {
-            (0..k).for_each(|index| same.b.set((tile * k + index) * n + column, b[index]));
-        }
-        (0..m * n).for_each(|at| same.c.set(tile * m * n + at, c));
-    }
+    let columns_of_b: Vec<u64> = b.iter().flat_map(|b| repeat_n(*b, n)).collect();
+    same.a = Elements::from_slices(id.a, repeat_n(&a[..], tiles * m));
+    same.b = Elements::from_slices(id.b, repeat_n(&columns_of_b[..], tiles));
+    same.c = Elements::from_slices(id.c, repeat_n(&vec![c; m * n][..], tiles));
     let positions: Vec<(usize, usize)> = (0..m.max(n)).map(|at| (at % m, at % n)).collect();
     let each = (m.min(n) / 8).max(1);
     let mut others = TileBatch::zeros(subject.operation(), positions.len().div_ceil(each));

@@ -3,6 +3,8 @@
 //! A matrix unit adds c and the products of one call; a long sum is a chain of calls through c. Sharing it among
 //! threads, or adding one product per call as a chain of fused multiply-adds does, moves products to other calls.
 
+use std::cmp::Reverse;
+
 use mxprobe_api::{Decoded, Elements, Error, Format};
 
 use super::{Ask, Probe, Subject, facts::Facts};
@@ -68,9 +70,9 @@ fn of_sums(subject: &Subject<'_>) -> Result<Finding, Error> {
         ));
     }
     let mut random = Random(0x5303);
-    let sums: Vec<Products> = (0..SUMS)
-        .map(|_| (0..PRODUCTS).map(|_| (element(&mut random, id.a), element(&mut random, id.b))).collect())
-        .collect();
+    let (of_a, of_b) = (Ordinary::of(id.a), Ordinary::of(id.b));
+    let sums: Vec<Products> =
+        (0..SUMS).map(|_| (0..PRODUCTS).map(|_| (of_a.draw(&mut random), of_b.draw(&mut random))).collect()).collect();
     let ways = ways(subject.k());
     let asked = match in_products(subject, &ways, &sums)? {
         Some(asked) => asked,
@@ -86,27 +88,34 @@ struct Asked {
     last_c: Vec<Vec<u64>>,
 }
 
-/// Asks one batch for the next call of every sum, in every way.
+/// Asks one batch for the next call of every sum, in every way that has one.
 fn call_by_call(subject: &Subject<'_>, ways: &[Way], sums: &[Products]) -> Result<Asked, Error> {
-    let longest = ways.iter().map(|way| way.calls.len()).max().unwrap_or(0);
-    let mut totals = vec![vec![0; SUMS]; ways.len()];
-    let mut last_c = totals.clone();
-    for call in 0..longest {
-        let mut places = Vec::new();
-        let mut dots = Vec::new();
-        for (at, way) in ways.iter().enumerate() {
-            let Some(products) = way.calls.get(call) else { continue };
-            for sum in 0..SUMS {
-                places.push((at, sum));
-                dots.push(dot(subject, &sums[sum], products, totals[at][sum]));
+    // Those with the most calls come first, so that the dots of the others are at the end when they are no longer asked.
+    let mut places: Vec<usize> = (0..ways.len()).collect();
+    places.sort_by_key(|at| Reverse(ways[*at].calls.len()));
+    let mut dots = vec![subject.zeros(); ways.len() * SUMS];
+    let mut asked = Asked { totals: vec![Vec::new(); ways.len()], last_c: vec![Vec::new(); ways.len()] };
+    for call in 0.. {
+        places.truncate(places.partition_point(|at| ways[*at].calls.len() > call));
+        dots.truncate(places.len() * SUMS);
+        if dots.is_empty() {
+            break;
+        }
+        for (dots, at) in dots.chunks_exact_mut(SUMS).zip(&places) {
+            for (dot, sum) in dots.iter_mut().zip(sums) {
+                fill(dot, sum, &ways[*at].calls[call]);
             }
         }
         let answers = subject.ask(&dots)?;
-        for ((at, sum), d) in places.into_iter().zip(answers) {
-            last_c[at][sum] = std::mem::replace(&mut totals[at][sum], d);
+        for ((dots, answers), at) in dots.chunks_exact_mut(SUMS).zip(answers.chunks_exact(SUMS)).zip(&places) {
+            if ways[*at].calls.len() == call + 1 {
+                asked.last_c[*at] = dots.iter().map(|dot| dot.c).collect();
+                asked.totals[*at] = answers.to_vec();
+            }
+            dots.iter_mut().zip(answers).for_each(|(dot, d)| dot.c = *d);
         }
     }
-    Ok(Asked { totals, last_c })
+    Ok(asked)
 }
 
 /// Asks a device with tiles that multiplies whole matrices for two products a way, one with all calls but the last: one
@@ -152,14 +161,14 @@ fn matrices(subject: &Subject<'_>, sums: &[Products], calls: &[Vec<usize>]) -> (
     (a, b)
 }
 
-/// A call of one sum.
-fn dot(subject: &Subject<'_>, sum: &Products, products: &[usize], c: u64) -> Dot {
-    let mut dot = subject.zeros();
-    for (place, product) in products.iter().enumerate() {
-        (dot.a[place], dot.b[place]) = sum[*product];
+/// Writes the operands of a call of one sum into a dot, whose other products become +0.
+fn fill(dot: &mut Dot, sum: &Products, products: &[usize]) {
+    let (a, b) = (&mut dot.a[..], &mut dot.b[..]);
+    for ((a, b), product) in a.iter_mut().zip(&mut *b).zip(products) {
+        (*a, *b) = sum[*product];
     }
-    dot.c = c;
-    dot
+    a[products.len()..].fill(0);
+    b[products.len()..].fill(0);
 }
 
 fn finding(subject: &Subject<'_>, ways: &[Way], sums: &[Products], asked: &Asked) -> Finding {
@@ -191,7 +200,9 @@ fn finding(subject: &Subject<'_>, ways: &[Way], sums: &[Products], asked: &Asked
             .map(|other| (how(&ways[other]), totals[other][sum]))
             .collect();
         let about = format!("the last call of one sum of {PRODUCTS} products, {}", how(&ways[at]));
-        let dot = dot(subject, &sums[sum], ways[at].calls.last()?, asked.last_c[at][sum]);
+        let mut dot = subject.zeros();
+        fill(&mut dot, &sums[sum], ways[at].calls.last()?);
+        dot.c = asked.last_c[at][sum];
         Some(subject.evidence(about, &dot, totals[at][sum], &rivals))
     };
     let other = (1..ways.len()).find(|at| totals[*at][sum] != totals[0][sum]).unwrap_or(ways.len() - 1);
@@ -207,23 +218,28 @@ fn how(way: &Way) -> String {
     }
 }
 
-/// A normal value with random bits, of either sign, within some binades of 1 as far as the format allows.
-fn element(random: &mut Random, format: Format) -> u64 {
-    let Some(float) = format.as_float() else { return 0 };
-    let (low, high) = (float.min_exponent().max(-6), float.max_exponent().min(3));
-    let exponent = random.between(low, high);
-    let bits = format.fraction_bits();
-    let significand = 1 << bits | random.bits() & ((1 << bits) - 1);
-    let negative = random.below(3) == 0;
-    let found = format.encode(
-        negative,
-        significand.into(),
-        exponent - bits.cast_signed(),
-        mxprobe_api::Rounding::TowardZero,
-        mxprobe_api::Overflow::Saturate,
-        mxprobe_api::Subnormals::Keep,
-    );
-    found.bits
+/// Normal values with random bits, of either sign, within some binades of 1 as far as the format allows.
+struct Ordinary {
+    /// The bits of the fraction.
+    fraction: u64,
+    /// Powers of two and their negatives, by rising exponent.
+    powers: Vec<[u64; 2]>,
+}
+
+impl Ordinary {
+    fn of(format: Format) -> Self {
+        let Some(float) = format.as_float() else { return Self { fraction: 0, powers: vec![[0; 2]] } };
+        let fraction = ((1 << float.fraction_bits) - 1) << float.unread_bits;
+        let (low, high) = (float.min_exponent().max(-6), float.max_exponent().min(3));
+        let powers = (low..=high).map(|exponent| [false, true].map(|negative| format.truncated(negative, 1, exponent)));
+        Self { fraction, powers: powers.collect() }
+    }
+
+    fn draw(&self, random: &mut Random) -> u64 {
+        let power = &self.powers[random.below(self.powers.len())];
+        let fraction = random.bits() << self.fraction.trailing_zeros().min(63) & self.fraction;
+        power[usize::from(random.below(3) == 0)] | fraction
+    }
 }
 
 /// A product in units of 2^[`UNIT`]; lower bits are cut.
@@ -324,6 +340,23 @@ mod tests {
         "mma.m8n8k4.f64.f64.f64.f64",
         "wgmma.m64n8k32.f32.e4m3.e4m3.f32",
     ];
+
+    #[test]
+    fn ordinary_values_have_every_sign_exponent_and_fraction() {
+        for format in Format::ALL.into_iter().filter(|format| !format.is_integer()) {
+            let (ordinary, mut random) = (Ordinary::of(format), Random(1));
+            let drawn: Vec<f64> = (0..2000).map(|_| format.to_f64(ordinary.draw(&mut random))).collect();
+            let count = |of: &dyn Fn(f64) -> bool| drawn.iter().filter(|value| of(**value)).count();
+            assert!(drawn.iter().all(|value| value.abs() < 16.0 && value.abs() >= 1.0 / 64.0), "{format}");
+            let negative = if format.negative_zero().is_some() { 500..840 } else { 0..840 };
+            assert!(negative.contains(&count(&|value| value < 0.0)), "{format}");
+            // Powers of two are as frequent as a fraction of 0, and the mean of fractions is about a half.
+            let fraction = |value: f64| value.abs() / value.abs().log2().floor().exp2() - 1.0;
+            let mean = drawn.iter().map(|value| fraction(*value)).sum::<f64>() / 2000.0;
+            let half = 0.5 - 0.5 / f64::from(1u32 << format.fraction_bits().min(20));
+            assert!((mean - half).abs() < 0.03, "{format}: {mean}");
+        }
+    }
 
     #[test]
     fn sums_in_products_have_the_bits_that_they_have_call_by_call() {

@@ -1,5 +1,7 @@
 //! A layout check of an operation without a model, by small integers whose sums are exact in every format.
 
+use std::ops::Index;
+
 use crate::{Elements, Encoding, Error, Format, Operation, Overflow, Random, Rounding, Subnormals, TileBatch};
 
 /// The number of tiles that a check computes: 16, or fewer for tiles so wide that a single one reveals a wrong stride.
@@ -22,9 +24,11 @@ pub struct SelfTest {
 struct Inputs {
     batch: TileBatch,
     /// m·k integers per tile; `b` has k·n and `c` has m·n.
-    a: Vec<i64>,
-    b: Vec<i64>,
-    c: Vec<i64>,
+    a: Vec<i32>,
+    b: Vec<i32>,
+    c: Vec<i32>,
+    /// No sum is larger in magnitude.
+    largest_sum: i32,
 }
 
 /// Computes D of small integers with `execute` and compares every element with the exact result.
@@ -44,47 +48,66 @@ pub fn self_test(
     let tiles = tiles_of(operation);
     let inputs = inputs(operation, tiles);
     let d = execute(&inputs.batch)?;
-    for tile in 0..tiles {
-        let (a, b, c) = (&inputs.a[tile * m * k..], &inputs.b[tile * k * n..], &inputs.c[tile * m * n..]);
-        for row in 0..m {
-            for column in 0..n {
-                let products: i64 = (0..k).map(|k_at| a[row * k + k_at] * b[k_at * n + column]).sum();
-                let exact = products + c[row * n + column];
-                let got = d.get((tile * m + row) * n + column);
-                // One's complement makes 1 − 1 slightly less than 0, so a float only has to be within a half.
-                let is_right = if id.d.is_integer() {
-                    got == encode(id.d, exact)
-                } else {
-                    (id.d.to_f64(got) - f64::from(i32::try_from(exact).expect("a small sum"))).abs() < 0.5
-                };
-                if !is_right {
-                    return Err(Error::self_test(format!(
-                        "the layout self-test of {id} failed: row {row}, column {column} of tile {tile} should be \
-                         {exact} ({}), a sum of small integers, and is {}",
-                        id.d.hex(encode(id.d, exact)),
-                        id.d.hex(got)
-                    )));
-                }
+    let encoded = Encoded::of(id.d, inputs.largest_sum);
+    let mut sums = vec![0; n];
+    // Row of A and C, of all tiles.
+    for (row, (a, c)) in inputs.a.chunks_exact(k).zip(inputs.c.chunks_exact(n)).enumerate() {
+        let tile = row / m;
+        sums.copy_from_slice(c);
+        for (a, b) in a.iter().zip(inputs.b[tile * k * n..].chunks_exact(n)) {
+            sums.iter_mut().zip(b).for_each(|(sum, b)| *sum += a * b);
+        }
+        for (column, exact) in sums.iter().enumerate() {
+            let got = d.get(row * n + column);
+            // One's complement makes 1 − 1 slightly less than 0, so a float only has to be within a half.
+            let is_near = || !id.d.is_integer() && (id.d.to_f64(got) - f64::from(*exact)).abs() < 0.5;
+            if got != encoded[*exact] && !is_near() {
+                return Err(Error::self_test(format!(
+                    "the layout self-test of {id} failed: row {}, column {column} of tile {tile} should be {exact} \
+                     ({}), a sum of small integers, and is {}",
+                    row % m,
+                    id.d.hex(encoded[*exact]),
+                    id.d.hex(got)
+                )));
             }
         }
     }
     Ok(SelfTest { tiles, elements: tiles * m * n })
 }
 
-/// Encodes an integer; an integer format keeps its low bits.
-#[expect(clippy::cast_sign_loss, reason = "two's complement is what is wanted")]
-fn encode(format: Format, value: i64) -> u64 {
-    if format.is_integer() {
-        return value as u64 & format.mask();
+/// The bits of integers up to some magnitude.
+struct Encoded {
+    largest: i32,
+    bits: Vec<u64>,
+}
+
+impl Encoded {
+    fn of(format: Format, largest: i32) -> Self {
+        Self { largest, bits: (-largest..=largest).map(|value| encode(format, value)).collect() }
     }
-    let magnitude = u128::from(value.unsigned_abs());
+}
+
+impl Index<i32> for Encoded {
+    type Output = u64;
+
+    fn index(&self, value: i32) -> &u64 {
+        &self.bits[usize::try_from(value + self.largest).expect("within the largest magnitude")]
+    }
+}
+
+/// Encodes an integer; an integer format keeps its low bits.
+fn encode(format: Format, value: i32) -> u64 {
+    if format.is_integer() {
+        return i64::from(value).cast_unsigned() & format.mask();
+    }
+    let magnitude = value.unsigned_abs().into();
     format.encode(value < 0, magnitude, 0, Rounding::NearestEven, Overflow::Saturate, Subnormals::Keep).bits
 }
 
 /// The magnitude up to which all integers are exact in a format: at most 2^(fraction bits + 1), or the largest integer.
-fn exact_up_to(format: Format) -> i64 {
+fn exact_up_to(format: Format) -> i32 {
     if format.is_integer() {
-        i64::try_from(format.largest(false)).map_or(i64::from(i16::MAX), |largest| largest.min(i64::from(i16::MAX)))
+        i16::try_from(format.largest(false)).unwrap_or(i16::MAX).into()
     } else {
         1 << (format.fraction_bits() + 1).min(15)
     }
@@ -99,36 +122,35 @@ fn inputs(operation: &Operation, tiles: usize) -> Inputs {
     let (m, n, k) = id.shape.sizes();
     let limit = [id.c, id.d].into_iter().map(exact_up_to).min().expect("two formats");
     // The largest magnitude whose sums stay exact; if even 1 is too large, some products are left out.
-    let length = i64::try_from(k).expect("a small shape");
+    let length = i32::try_from(k).expect("a small shape");
     let magnitude = (1..=3).rev().find(|size| length * size * size + size <= limit).unwrap_or(1);
-    let used = usize::try_from((limit - magnitude) / (magnitude * magnitude)).expect("a positive limit").min(k);
+    let used = ((limit - magnitude) / (magnitude * magnitude)).min(length);
+    let largest_sum = used * magnitude * magnitude + magnitude;
     let non_negative = id.has("satfinite") && is_unsigned(id.d);
 
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
-    let mut below = |bound: usize| usize::try_from(random.bits() % bound as u64).expect("below a length");
-    let mut integer = |format: Format| {
-        let magnitude = usize::try_from(magnitude).expect("1 to 3");
-        let value = if non_negative || is_unsigned(format) { below(magnitude + 1) } else { below(2 * magnitude + 1) };
-        let shift = if non_negative || is_unsigned(format) { 0 } else { magnitude };
-        i64::try_from(value).expect("small") - i64::try_from(shift).expect("small")
+    let mut integers = |format: Format, count: usize| -> Vec<i32> {
+        let least = if non_negative || is_unsigned(format) { 0 } else { -magnitude };
+        let values: Vec<i32> = (least..=magnitude).collect();
+        let mut draw = || values[usize::try_from(random.bits() % values.len() as u64).expect("below a length")];
+        (0..count).map(|_| draw()).collect()
     };
-    let mut a: Vec<i64> = (0..tiles * m * k).map(|_| integer(id.a)).collect();
-    let b: Vec<i64> = (0..tiles * k * n).map(|_| integer(id.b)).collect();
-    let c: Vec<i64> = (0..tiles * m * n).map(|_| integer(id.c)).collect();
+    let mut a = integers(id.a, tiles * m * k);
+    let b = integers(id.b, tiles * k * n);
+    let c = integers(id.c, tiles * m * n);
     for (row, values) in a.chunks_exact_mut(k).enumerate() {
         // Keep `used` products per row, at different places in every row.
-        for at in used..k {
+        for at in used.unsigned_abs() as usize..k {
             values[(at * 5 + row * 3) % k] = 0;
         }
     }
-    let elements = |format: Format, values: &[i64]| {
-        let encoded: Vec<u64> = (-magnitude..=magnitude).map(|value| encode(format, value)).collect();
-        let at = |value: &i64| usize::try_from(value + magnitude).expect("within the magnitude");
-        Elements::from_bits(format, values.iter().map(|value| encoded[at(value)]))
+    let elements = |format: Format, values: &[i32]| {
+        let encoded = Encoded::of(format, magnitude);
+        Elements::from_bits(format, values.iter().map(|value| encoded[*value]))
     };
     let mut batch = TileBatch::zeros(operation, tiles);
     (batch.a, batch.b, batch.c) = (elements(id.a, &a), elements(id.b, &b), elements(id.c, &c));
-    Inputs { batch, a, b, c }
+    Inputs { batch, a, b, c, largest_sum }
 }
 
 #[cfg(test)]
@@ -185,7 +207,7 @@ mod tests {
                         let a = pick(&batch.a, from, m, k, row, at, wrong == "a");
                         sum += a * pick(&batch.b, from, k, n, at, column, wrong == "b");
                     }
-                    d.push(encode(id.d, sum));
+                    d.push(encode(id.d, sum.try_into().unwrap()));
                 }
             }
         }

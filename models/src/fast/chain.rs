@@ -207,34 +207,28 @@ impl ChainPlan {
                 }
                 &ordered
             };
-            let mut any_special = false;
             let values = &mut packed.values[row * packed.k..][..packed.k];
             let codes = &mut packed.codes[row * packed.k..][..packed.k];
-            if !self.a.dynamic {
-                let factor = self.a.factor(self.a.base);
-                for ((bits, value), codes) in bits.iter().zip(values).zip(codes) {
-                    let (packed, code, special) = self.a.pack(*bits, self.a.base, factor);
-                    *value = packed;
-                    *codes = u32::from(code) * 0x0101_0101;
-                    any_special |= special;
+            let mut any_special = if !self.a.dynamic {
+                let (base, factor) = (self.a.base, self.a.factor(self.a.base));
+                packed.bases[row * packed.blocks..][..packed.blocks].fill(base);
+                if self.a.is_plain() {
+                    pack_each(bits, values, codes, |bits| self.a.pack_plain(bits, factor))
+                } else {
+                    pack_each(bits, values, codes, |bits| self.a.pack(bits, base, factor))
                 }
-                packed.bases[row * packed.blocks..][..packed.blocks].fill(self.a.base);
             } else {
-                for block in 0..packed.k / len {
-                    let at = block * len..(block + 1) * len;
-                    let most =
-                        bits[at.clone()].iter().map(|bits| self.a.field(self.a.split(*bits).0)).max().unwrap_or(0);
+                let mut special = false;
+                let blocks = bits.chunks_exact(len).zip(values.chunks_exact_mut(len)).zip(codes.chunks_exact_mut(len));
+                for (block, ((bits, values), codes)) in blocks.enumerate() {
+                    let most = bits.iter().map(|bits| self.a.field(self.a.split(*bits).0)).max().unwrap_or(0);
                     let base = most.max(1) - self.a.bias;
                     let factor = self.a.factor(base);
-                    for index in at {
-                        let (packed, code, special) = self.a.pack(bits[index], base, factor);
-                        values[index] = packed;
-                        codes[index] = u32::from(code) * 0x0101_0101;
-                        any_special |= special;
-                    }
+                    special |= pack_each(bits, values, codes, |bits| self.a.pack(bits, base, factor));
                     packed.bases[row * packed.blocks + block] = base;
                 }
-            }
+                special
+            };
             if let Some((block_k, bias)) = self.scale {
                 for block in 0..packed.blocks {
                     let Some(bits) = from.scale_of_a(first + row, block * len / block_k) else { continue };
@@ -337,6 +331,25 @@ impl ChainPlan {
         }
         special.iter().enumerate().fold(0, |mask, (column, special)| mask | u64::from(*special != 0) << column)
     }
+}
+
+/// Packs some factors of a row of A, and says whether one of them is special.
+#[inline(always)]
+fn pack_each<T: Into<u32>>(
+    bits: &[u32],
+    values: &mut [f32],
+    codes: &mut [u32],
+    pack: impl Fn(u32) -> (f32, u8, T),
+) -> bool {
+    // Words vectorise, truth values do not.
+    let mut special = 0;
+    for ((bits, value), codes) in bits.iter().zip(values).zip(codes) {
+        let (packed, code, is_special) = pack(*bits);
+        *value = packed;
+        *codes = u32::from(code) * 0x0101_0101;
+        special |= is_special.into();
+    }
+    special != 0
 }
 
 /// The work of packing rows of A.
