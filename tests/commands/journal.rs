@@ -100,8 +100,14 @@ fn written_bytes(arguments: &[&str]) -> u64 {
 fn a_run_writes_a_few_times_its_report_and_not_the_square_of_its_operations() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("r.json").to_str().unwrap().to_owned();
-    let written = written_bytes(&[&RUN[..], &[&path]].concat());
-    let size = fs::metadata(&path).unwrap().len();
-    assert!(size > 600_000, "{size}");
-    assert!(written < 6 * size, "{written} bytes for a report of {size}");
+    // A file of several reports is no exception.
+    let several = ["l40s", "a100", "v100", "t4", "mi100", "avx512"].map(|model| format!("--device=sim:{model}"));
+    for more in [&[][..], &several] {
+        let more = more.iter().map(String::as_str);
+        let arguments: Vec<&str> = RUN.into_iter().chain([path.as_str()]).chain(more).collect();
+        let written = written_bytes(&arguments);
+        let size = fs::metadata(&path).unwrap().len();
+        assert!(size > 600_000, "{size}");
+        assert!(written < 6 * size, "{written} bytes for a report of {size}");
+    }
 }

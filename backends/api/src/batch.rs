@@ -20,9 +20,17 @@ impl Elements {
     #[must_use]
     pub fn from_bits(format: Format, bits: impl IntoIterator<Item = u64>) -> Self {
         let mut elements = Self { format, bytes: Vec::new() };
-        for value in bits {
-            elements.push(value);
+        let mut some = [0; 64];
+        let mut count = 0;
+        for bits in bits {
+            some[count] = bits;
+            count += 1;
+            if count == some.len() {
+                elements.extend_from_slice(&some);
+                count = 0;
+            }
         }
+        elements.extend_from_slice(&some[..count]);
         elements
     }
 
@@ -45,13 +53,14 @@ impl Elements {
     }
 
     /// Appends elements; bits above the format's width are dropped.
+    #[expect(clippy::cast_possible_truncation, reason = "the mask leaves no more bits than are stored")]
     pub fn extend_from_slice(&mut self, bits: &[u64]) {
         let (bytes, mask) = (&mut self.bytes, self.format.mask());
         match self.format.storage_bytes() {
-            1 => append::<1>(bytes, bits, mask),
-            2 => append::<2>(bytes, bits, mask),
-            4 => append::<4>(bytes, bits, mask),
-            _ => append::<8>(bytes, bits, mask),
+            1 => append(bytes, bits, |bits| [(bits & mask) as u8]),
+            2 => append(bytes, bits, |bits| ((bits & mask) as u16).to_le_bytes()),
+            4 => append(bytes, bits, |bits| ((bits & mask) as u32).to_le_bytes()),
+            _ => append(bytes, bits, |bits| (bits & mask).to_le_bytes()),
         }
     }
 
@@ -161,12 +170,12 @@ impl Elements {
     }
 }
 
-/// Appends the low `SIZE` bytes of each word under a mask.
-fn append<const SIZE: usize>(bytes: &mut Vec<u8>, bits: &[u64], mask: u64) {
+/// Appends the storage bytes of elements.
+fn append<const SIZE: usize>(bytes: &mut Vec<u8>, bits: &[u64], storage: impl Fn(u64) -> [u8; SIZE]) {
     let start = bytes.len();
     bytes.resize(start + bits.len() * SIZE, 0);
-    for (slot, bits) in bytes[start..].as_chunks_mut::<SIZE>().0.iter_mut().zip(bits) {
-        slot.copy_from_slice(&(bits & mask).to_le_bytes()[..SIZE]);
+    for (slot, bits) in bytes[start..].as_chunks_mut().0.iter_mut().zip(bits) {
+        *slot = storage(*bits);
     }
 }
 

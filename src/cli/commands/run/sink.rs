@@ -105,7 +105,7 @@ impl Sink {
     pub(crate) fn add(&mut self, operation: OperationReport) {
         let (at, start, before_ns) = self.now;
         self.reports[at].time.elapsed_since(start, before_ns);
-        let is_noted = self.note(&operation);
+        let is_noted = self.note(Some(&operation));
         self.reports[at].put(operation);
         if !is_noted {
             self.save();
@@ -117,7 +117,11 @@ impl Sink {
         if self.reports[at].time.interrupted != interrupted || self.reports[at].summary.is_none() {
             self.reports[at].time.interrupted = interrupted;
             self.reports[at].sum_up();
-            self.save();
+            // A file of several reports is written as a whole at the end.
+            let is_noted = matches!(self.out, Some(Out::File(_))) && self.note(None);
+            if !is_noted {
+                self.save();
+            }
         }
         if self.format == Format::Table {
             let shown = self.format.form(self.screen).text(&self.shown(std::slice::from_ref(&self.reports[at])));
@@ -162,6 +166,9 @@ impl Sink {
     }
 
     pub(crate) fn close(&mut self) -> Result<(), Failure> {
+        if matches!(self.out, Some(Out::File(_))) && self.journals[0].is_open() {
+            self.save();
+        }
         match self.format {
             // These were shown device by device, as each finished.
             Format::Table => {
@@ -207,8 +214,9 @@ impl Sink {
         }
     }
 
-    /// Appends an operation to the journal of the file, and returns whether that is sufficient for now.
-    fn note(&mut self, operation: &OperationReport) -> bool {
+    /// Appends an operation, or the end of the growing report, to the journal of the file, and returns whether that is
+    /// sufficient for now.
+    fn note(&mut self, operation: Option<&OperationReport>) -> bool {
         let at = self.now.0;
         let file = if matches!(self.out, Some(Out::File(_))) { 0 } else { at };
         let Some(journal) = self.journals.get_mut(file).filter(|journal| !journal.is_full()) else { return false };
