@@ -11,6 +11,7 @@ use super::{Ask, Probe, Subject, facts::Facts};
 use crate::{
     dots::{Dot, Random},
     findings::{AppliesTo, Finding, Value},
+    in_order::InOrder,
     scalars,
 };
 
@@ -92,7 +93,7 @@ struct Asked {
 fn call_by_call(subject: &Subject<'_>, ways: &[Way], sums: &[Products]) -> Result<Asked, Error> {
     // Those with the most calls come first, so that the dots of the others are at the end when they are no longer asked.
     let mut places: Vec<usize> = (0..ways.len()).collect();
-    places.sort_by_key(|at| Reverse(ways[*at].calls.len()));
+    places.order_by_key(|at| Reverse(ways[*at].calls.len()));
     let mut dots = vec![subject.zeros(); ways.len() * SUMS];
     let mut asked = Asked { totals: vec![Vec::new(); ways.len()], last_c: vec![Vec::new(); ways.len()] };
     for call in 0.. {

@@ -50,7 +50,7 @@ pub fn self_test(
     let d = execute(&inputs.batch)?;
     let encoded = Encoded::of(id.d, inputs.largest_sum);
     let mut sums = vec![0; n];
-    // Row of A and C, of all tiles.
+    // A row of A and of C, of any tile.
     for (row, (a, c)) in inputs.a.chunks_exact(k).zip(inputs.c.chunks_exact(n)).enumerate() {
         let tile = row / m;
         sums.copy_from_slice(c);

@@ -2,7 +2,7 @@
 //!
 //! The report of a device with many operations has tens of megabytes. Rewriting it after each operation would have
 //! quadratic cost, so new results are appended to `REPORT.json.part`, one line of JSON per operation, and the report is
-//! rewritten each time that its size has doubled: some three times its final size in all. If a file has the reports of
+//! rewritten each time that it has grown by half: three to four times its final size in all. If a file has the reports of
 //! several devices, a line also ends each of them. A process that is killed leaves both files, and readers of the report
 //! also read the journal. A report whose run ends in any other way has no journal.
 
@@ -55,7 +55,7 @@ impl Journal {
 
     /// Whether the report should be written as a whole instead.
     pub(crate) fn is_full(&self) -> bool {
-        self.report_bytes <= SMALL_BYTES || self.bytes >= self.report_bytes
+        self.report_bytes <= SMALL_BYTES || self.bytes >= self.report_bytes / 2
     }
 
     /// Whether the report lacks what is in the journal, of this run or of one before.
