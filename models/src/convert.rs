@@ -99,10 +99,11 @@ impl Conversion {
         if self.codes.is_empty() || self.to.storage_bytes() != 2 {
             return Elements::from_bits(self.to, from.iter().map(|bits| self.bits(bits)));
         }
-        let halves = from.bytes().iter().flat_map(|code| {
+        let mut halves = vec![0; 2 * from.len()];
+        for (half, code) in halves.as_chunks_mut().0.iter_mut().zip(from.bytes()) {
             let [low, high, ..] = self.codes[usize::from(*code)].to_le_bytes();
-            [low, high]
-        });
-        Elements::from_bytes(self.to, halves.collect()).expect("two bytes an element")
+            *half = [low, high];
+        }
+        Elements::from_bytes(self.to, halves).expect("two bytes an element")
     }
 }

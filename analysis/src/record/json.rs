@@ -40,6 +40,9 @@ pub fn reports_json(reports: &[Report]) -> String {
     one_or_array(reports)
 }
 
+/// A new line, indented as deep as most.
+const LINE: &str = "\n                                ";
+
 /// The layout of the JSON.
 #[derive(Default)]
 struct Lines {
@@ -51,8 +54,10 @@ struct Lines {
 
 impl Lines {
     fn line(&self, out: &mut (impl Write + ?Sized)) -> io::Result<()> {
-        out.write_all(b"\n")?;
-        (0..self.open.len()).try_for_each(|_| out.write_all(b"  "))
+        let spaces = 2 * self.open.len();
+        let at_once = spaces.min(LINE.len() - 1);
+        out.write_all(&LINE.as_bytes()[..=at_once])?;
+        (at_once..spaces).try_for_each(|_| out.write_all(b" "))
     }
 
     /// Writes the separator before an element of a list, once it is known whether the element is an object.
@@ -173,6 +178,14 @@ mod tests {
         let text = "{\n  \"a\": [\"0x0001\", \"0x3c00\"],\n  \"o\": [\n    {\n      \"k\": 1\n    },\n    {\n      \"k\": []\n    \
                     }\n  ],\n  \"t\": [[0, 1], [\"c\", null]],\n  \"z\": {}\n}\n";
         assert_eq!(to_json(&value), text);
+    }
+
+    #[test]
+    fn every_level_is_indented_by_two_spaces() {
+        let deep = (0..40).fold(json!({}), |inner, _| json!({ "x": inner }));
+        for (level, line) in to_json(&deep).lines().take(41).enumerate() {
+            assert_eq!(line.find(|letter| letter != ' '), Some(2 * level), "{line}");
+        }
     }
 
     #[test]
