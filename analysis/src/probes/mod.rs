@@ -286,6 +286,19 @@ mod tests {
     }
 
     #[test]
+    fn the_order_of_a_long_sum_of_a_narrow_format_is_found_in_parts() {
+        let model = mxprobe_models::load("fma-chain").unwrap();
+        let device = mxprobe_sim::ModelDevice::new(model);
+        let operation = &mxprobe_api::Device::operations(&device)[&"dot.m1n1k64.f16.f16.f16.f16".parse().unwrap()];
+        let subject = Subject::new(&device, operation);
+        let tree = summation(&subject).unwrap().tree.unwrap();
+        // M at every pair of 65 terms, and too little room below it for more than one value at a time.
+        assert!(subject.asked() > 100_000, "{}", subject.asked());
+        let terms: Vec<Vec<usize>> = (0..64).map(|k| vec![k]).collect();
+        assert_eq!((tree.nodes().len(), tree.blocks()), (64, terms));
+    }
+
+    #[test]
     fn every_function_of_scalar_arithmetic_has_a_probe() {
         use mxprobe_api::{Format, ScalarFunction};
 

@@ -248,7 +248,30 @@ fn odd_parts(sum: i32, count: i32) -> impl Iterator<Item = i32> {
 
 #[cfg(test)]
 mod tests {
-    use super::{just_below, odd_parts};
+    use super::*;
+
+    #[test]
+    fn the_first_of_a_pair_has_the_smaller_lead_and_the_same_products() {
+        let device = mxprobe_sim::ModelDevice::new(mxprobe_models::load("h100").unwrap());
+        let operation = &mxprobe_api::Device::operations(&device)[&"mma.m16n8k16.f32.f16.f16.f32".parse().unwrap()];
+        let subject = Subject::new(&device, operation);
+        let small = [Number::power(-14), Number::power(-15).times(3)];
+        for lead in [Leaf::C, Leaf::Product(0)] {
+            let around = Around::new(&subject, &Facts::default(), lead, &[3, 5]);
+            for side in [1, -1] {
+                let [below, above] = around.pair(10, side, &small).unwrap();
+                let value = |dot: &Dot| match lead {
+                    Leaf::C => subject.id().c.to_f64(dot.c),
+                    Leaf::Product(k) => subject.id().a.to_f64(dot.a[k]) * subject.id().b.to_f64(dot.b[k]),
+                };
+                let (of_below, of_above) = (value(&below), value(&above));
+                assert!(of_below < of_above && of_below.abs().max(of_above.abs()) == 1024.0, "{of_below} {of_above}");
+                assert_eq!((&below.a[1..], &below.b[1..]), (&above.a[1..], &above.b[1..]));
+                let terms = [(Leaf::Product(3), small[0]), (Leaf::Product(5), small[1])];
+                assert_eq!(subject.dot(&terms).unwrap().a[1..], below.a[1..]);
+            }
+        }
+    }
 
     #[test]
     fn the_product_of_two_significands_next_below_a_power_of_two_is_found() {

@@ -360,6 +360,16 @@ mod tests {
     }
 
     #[test]
+    fn a_call_leaves_nothing_of_the_one_before() {
+        let sum: Products = (1..=8).map(|at| (at, 10 * at)).collect();
+        let id: OperationId = "mma.m16n8k4.f32.f16.f16.f32".parse().expect("an id");
+        let mut dot = Dot::zeros(&id);
+        fill(&mut dot, &sum, &[4, 5, 6, 7]);
+        fill(&mut dot, &sum, &[0, 2]);
+        assert_eq!((dot.a, dot.b), (vec![1, 3, 0, 0], vec![10, 30, 0, 0]));
+    }
+
+    #[test]
     fn sums_in_products_have_the_bits_that_they_have_call_by_call() {
         let (in_tiles, multiplies) = (Tiled::new(false), Tiled::new(true));
         for text in IDS {
